@@ -39,7 +39,7 @@ func (e Explanation) Text(detail bool) string {
 	default:
 		value += " ← " + e.By.shown()
 	}
-	facts := []string{bounded.Text(bounded.Line(e.Name()), maxShown) + ": " + value}
+	facts := []string{bounded.Text(bounded.Line(ShowPath(e.Name())), maxShown) + ": " + value}
 	if !e.Exists {
 		facts = append(facts, "no kubelet knows this field")
 	} else if e.Field.Class != "" {
@@ -114,7 +114,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 		Effect  string `json:"effect,omitempty"`
 		Since   int    `json:"sinceMinor,omitempty"`
 		Until   int    `json:"goneSinceMinor,omitempty"`
-	}{Field: e.Name(), said: told(e.Said), Unset: e.Unset, Unknown: !e.Exists, Class: e.Field.Class, Effect: e.Field.Effect, Since: e.Field.Since, Until: e.Field.Until}
+	}{Field: ShowPath(e.Name()), said: told(e.Said), Unset: e.Unset, Unknown: !e.Exists, Class: e.Field.Class, Effect: e.Field.Effect, Since: e.Field.Since, Until: e.Field.Until}
 	if !Hides(e.Name(), e.Runs) {
 		written.Runs = e.Runs
 	}
@@ -154,7 +154,7 @@ func NoSuchField(path string) error {
 	if similar := similarField(path); similar != "" {
 		hint = "do you mean " + similar + "?"
 	}
-	return fmt.Errorf("there is no field %q; %s", path, hint)
+	return fmt.Errorf("there is no field %q; %s", ShowPath(path), hint)
 }
 
 // similarField is the field that somebody may have meant who wrote a path that is none, or the flag that sets it; "" when none comes near.

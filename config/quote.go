@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,9 +20,9 @@ const (
 var documentFollows = []string{"is missing in '", "error found in #"}
 
 // Quote makes foreign words fit to be shown on the Node: one line of valid UTF-8, at most 512 bytes, with quoted texts cut to 64 bytes.
-// Error messages quote paths and values, but also documents with secrets in them.
+// Error messages quote paths and values, but also documents with secrets in them. A value that does not parse is masked, as [Mask] has it.
 func Quote(words string) string {
-	words = strings.ToValidUTF8(words, "\uFFFD")
+	words = withoutValues(strings.ToValidUTF8(words, "\uFFFD"))
 	for _, phrase := range documentFollows {
 		if before, _, found := strings.Cut(words, phrase); found {
 			words = before + strings.TrimRight(phrase, " '#") + " " + bounded.Ellipsis
@@ -50,6 +51,24 @@ func Quote(words string) string {
 		words = words[end:]
 	}
 	return bounded.Text(strings.Join(strings.FieldsFunc(kept.String(), blank), " "), maxWords)
+}
+
+// quotedValue is a value that a parser quotes because it is malformed: what was written into the wrong field may be a secret.
+var quotedValue = regexp.MustCompile(`(\b(?:duration|parsing|parsing time) \\*")((?:[^"\\]|\\.)*)`)
+
+// plainValue is one that was meant for such a field: a number, with a unit or not.
+var plainValue = regexp.MustCompile(`^([-+]?\d{1,12}([.]\d{1,6})? ?[a-zA-Zµ]{0,7})?$`)
+
+// withoutValues masks users of URLs, and values that parsers refuse.
+func withoutValues(words string) string {
+	words = userInURL.ReplaceAllString(words, "://"+Mask+"@")
+	return quotedValue.ReplaceAllStringFunc(words, func(found string) string {
+		parts := quotedValue.FindStringSubmatch(found)
+		if plainValue.MatchString(strings.TrimRight(parts[2], `\`)) {
+			return found
+		}
+		return parts[1] + Mask
+	})
 }
 
 // openingQuote gives the index of the first quotation mark, or the length. An apostrophe within a word (couldn't, kubelets') is none.

@@ -25,6 +25,12 @@ func TestQuote(t *testing.T) {
 		"a quoted document ends all":       {"in 'a: 1\nb: 'x'\ns3cret: y\n'", "in 'a: 1 b: 'x'"},
 		"what the kubelet quotes whole":    {"failed to decode: Object 'Kind' is missing in '{\"a\": 'b', s3cret: 1}'", "failed to decode: Object 'Kind' is missing in …"},
 		"what older kubelets quote":        {"error found in #10 byte of ...|\"s3cret\"|..., bigger context ...|s3cret|...", "error found in …"},
+		"a user in a URL":                  {`time: invalid duration "tcp://me:s3cret@host"`, `time: invalid duration "<masked>"`},
+		"a user in another place":          {`dial tcp://me:s3cret@host/x: no`, `dial tcp://<masked>@host/x: no`},
+		"what is no duration":              {`syncFrequency: time: unknown unit "x" in duration "s3cret \"x"; correct it`, `syncFrequency: time: unknown unit "x" in duration "<masked>"; correct it`},
+		"as a log quotes it":               {`err="time: invalid duration \"s3cret\" of it"`, `err="time: invalid duration \"<masked>"`},
+		"what was meant for one":           {`time: missing unit in duration "60" and "1 minute" of duration "1 minute"`, `time: missing unit in duration "60" and "1 minute" of duration "1 minute"`},
+		"what is no number":                {`strconv.ParseInt: parsing "s3cret": invalid syntax`, `strconv.ParseInt: parsing "<masked>": invalid syntax`},
 		"not without end":                  {strings.Repeat("w ", 400), strings.TrimSpace(strings.Repeat("w ", 255))[:509] + "…"},
 		"nothing":                          {"", ""},
 	} {

@@ -21,8 +21,10 @@ func TestMasked(t *testing.T) {
 		"a URL":               {"staticPodURL: https://host/?token=s3cret", `{"staticPodURL":"<masked>"}`, []string{"staticPodURL"}},
 		"a user in a URL": {"imageServiceEndpoint: tcp://me:s3cret@host/x", `{"imageServiceEndpoint":"tcp://<masked>@host/x"}`,
 			[]string{"imageServiceEndpoint"}},
-		"a null":         {"staticPodURL: null", `{"staticPodURL":null}`, nil},
-		"nothing secret": {"maxPods: 60\nclusterDNS: [10.0.0.10]", `{"clusterDNS":["10.0.0.10"],"maxPods":60}`, nil},
+		"a name":          {`staticPodURLHeader: {"Authorization: Bearer s3cret": [x], t0ken: [], Cookie: []}`, `{"staticPodURLHeader":{"<masked>":[],"Cookie":[]}}`, []string{"staticPodURLHeader.<masked>"}},
+		"an unknown name": {"staticPodURLHeaders: {A: {t0ken: 1}}", `{"staticPodURLHeaders":{"A":{"<masked>":1}}}`, []string{"staticPodURLHeaders.A.<masked>"}},
+		"a null":          {"staticPodURL: null", `{"staticPodURL":null}`, nil},
+		"nothing secret":  {"maxPods: 60\nclusterDNS: [10.0.0.10]", `{"clusterDNS":["10.0.0.10"],"maxPods":60}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree, err := Decode([]byte(row.document))
@@ -53,6 +55,21 @@ func TestMasked(t *testing.T) {
 	}
 }
 
+// A name is shown where it is one, and masked where it may be a value.
+func TestShowPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"maxPods": "maxPods", "evictionHard.memory.available": "evictionHard.memory.available", "authentication.x509.clientCAFile": "authentication.x509.clientCAFile",
+		"featureGates.A1": "featureGates.A1", "staticPodURLHeader": "staticPodURLHeader", "staticPodURLHeader.X-Auth-Token": "staticPodURLHeader.X-Auth-Token",
+		"staticPodURLHeader.a: b": "staticPodURLHeader.<masked>", "staticPodURLHeader.eyJ0.a.b": "staticPodURLHeader.<masked>",
+		"staticPodURLHeader." + strings.Repeat("x", 41): "staticPodURLHeader.<masked>", "unknown1": "unknown1", "unknown1.t0ken": "unknown1.<masked>",
+		"unknown1.a.b": "unknown1.a.b", "tracing.endpoints.t0ken": "tracing.endpoints.<masked>", "": "",
+	} {
+		if got := ShowPath(path); got != want {
+			t.Errorf("%s is shown as %s, want %s", path, got, want)
+		}
+	}
+}
+
 // Each field that the table calls secret is hidden, with what is in it; and so is text of a field that no kubelet knows.
 func TestHides(t *testing.T) {
 	secrets := 0
@@ -67,12 +84,12 @@ func TestHides(t *testing.T) {
 	if secrets == 0 {
 		t.Error("the field table calls nothing secret")
 	}
-	for path, value := range map[string]any{"imageServiceEndpoint": "tcp://me:s3cret@host", "staticPodURLHeaders": "x", "staticPodURlHeader": map[string]any{"A": []any{"x"}}} {
+	for path, value := range map[string]any{"imageServiceEndpoint": "tcp://me:s3cret@host", "syncFrequency": "t0ken", "staticPodURLHeaders": "x", "staticPodURlHeader": map[string]any{"A": []any{"x"}}} {
 		if !Hides(path, value) {
 			t.Errorf("%s: %v is shown", path, value)
 		}
 	}
-	for path, value := range map[string]any{"maxPods": json.Number("1"), "maxPodz": json.Number("1"), "clusterDomain": "x", "evictionHard.memory.available": "1Gi", "staticPodPath": "/x"} {
+	for path, value := range map[string]any{"maxPods": json.Number("1"), "maxPodz": json.Number("1"), "syncFrequency": "1h30m", "fileCheckFrequency": "1 minute", "clusterDomain": "x", "evictionHard.memory.available": "1Gi", "staticPodPath": "/x"} {
 		if Hides(path, value) {
 			t.Errorf("%s: %v is hidden", path, value)
 		}

@@ -13,7 +13,7 @@ import (
 // What single events write down, where no story of a whole life shows it.
 
 func TestHealthEndsWhatWasWrong(t *testing.T) {
-	s := State{Child: Child{Alive: true, Words: "is not healthy", PortHeld: "nginx (pid 7)"}}
+	s := State{Process: Process{Child: Child{Alive: true, Words: "is not healthy", PortHeld: "nginx (pid 7)"}}}
 	s.Now, s.Environment, s.LocalFailures = time.Minute, "the port is held", 2
 	learnHealthy(&s)
 	if c := s.Child; c.PortHeld != "" || c.Words != "" || c.HealthySince != time.Minute || s.Environment != "" || s.LocalFailures != 0 {
@@ -30,7 +30,7 @@ func TestAPortIsOfAKubeletThatLives(t *testing.T) {
 		"it has ended":          {Child{}, ""},
 		"it was healthy before": {Child{Alive: true, EverHealthy: true}, ""},
 	} {
-		s := State{Child: row.child}
+		s := State{Process: Process{Child: row.child}}
 		s.learnPort(PortSeen{HeldBy: "nginx"})
 		if s.Child.PortHeld != row.want {
 			t.Errorf("%s: %q", name, s.Child.PortHeld)
@@ -52,7 +52,7 @@ func TestWhatCountsAsAFailureOfLocal(t *testing.T) {
 		"local, and another holds the lock":      {Child{Alive: true}, ChildExited{Code: 1, LockDenied: true}, 0},
 		"local, and the runtime does not answer": {Child{Alive: true}, ChildExited{Code: 1, RuntimeDown: true}, 0},
 	} {
-		s := State{Child: row.child}
+		s := State{Process: Process{Child: row.child}}
 		learnExited(&s, row.exited)
 		if s.LocalFailures != row.want {
 			t.Errorf("%s: %d failures", name, s.LocalFailures)
@@ -81,7 +81,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 
 // A person who asks for a retry does not wait for an edit to settle.
 func TestARetryWaitsForNothing(t *testing.T) {
-	s := State{Intake: Intake{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour}, NextStart: time.Hour}
+	s := State{Intake: Intake{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour}, Process: Process{NextStart: time.Hour}}
 	learnRetry(&s, Retry{Value: "1"})
 	if s.SettlesAt != 0 || s.NextEdit != 0 || s.ApplyAt != 0 || s.NextStart != 0 {
 		t.Errorf("settles at %s, next edit at %s, turn at %s, start at %s", s.SettlesAt, s.NextEdit, s.ApplyAt, s.NextStart)
@@ -103,7 +103,7 @@ func TestWhatTodaysMergeWasTold(t *testing.T) {
 // A kubelet that waited and could not be let through is told to end, and is not what runs.
 func TestAKubeletThatCouldNotBeLetThrough(t *testing.T) {
 	v := &Version{Content: "a"}
-	s := State{Doing: Start{Version: v, Waits: true}, Parked: &Parked{Version: v, Kubelet: config.Identity{Binary: "b"}}}
+	s := State{Doing: Start{Version: v, Waits: true}, Process: Process{Parked: &Parked{Version: v, Kubelet: config.Identity{Binary: "b"}}}}
 	learnStarted(&s, Started{Err: errors.New("its files have changed")})
 	if s.Parked == nil || s.Parked.Kubelet != (config.Identity{}) || s.Parked.Version != v || s.Child.Version != nil {
 		t.Errorf("%+v, child %+v", s.Parked, s.Child)
@@ -120,7 +120,7 @@ func TestWhetherALookPrecededTheStop(t *testing.T) {
 		"looked at another change":              {},
 		"looked at, and what runs was rejected": {looked: true, rejected: true},
 	} {
-		s := State{Child: Child{Alive: true, Version: was}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: was}}}
 		s.Assigned = want
 		if row.rejected {
 			s.Rejected = []Rejection{{Content: "was"}}
@@ -160,7 +160,7 @@ func TestWhoseControlIsOfThePort(t *testing.T) {
 // What is taken for what runs has had its turn.
 func TestWhatIsRecognisedHasNoTurn(t *testing.T) {
 	a, b := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}, Intake: Intake{ApplyAt: time.Hour}}
+	s := State{Process: Process{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}}, Intake: Intake{ApplyAt: time.Hour}}
 	s.Assigned, s.Proofs = b, []Proof{{Content: "b", Outcome: config.Accepted, Effective: "e"}}
 	if recognise(&s); s.Child.Version != b || s.ApplyAt != 0 {
 		t.Errorf("runs %v, turn at %s", s.Child.Version, s.ApplyAt)
@@ -192,7 +192,7 @@ func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 // A kubelet that waits is let through as it is: its try is spent, and its state files were cared for before it was started.
 func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 	want := &Version{Content: "a"}
-	s := State{Parked: &Parked{Version: want}, Host: Host{StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}}
+	s := State{Process: Process{Parked: &Parked{Version: want}}, Host: Host{StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}}
 	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
 	s.Disk = s.durable()
 	before := s.Trial

@@ -70,7 +70,7 @@ func spendApproval(s *State) *move {
 	}
 	d := s.durable()
 	d.Hold.Spent, d.Approval = true, string(s.Hold.approval())
-	return &move{kind: act, action: Save{Durable: d, spends: true}}
+	return &move{kind: perform, action: Save{Durable: d, spends: true}}
 }
 
 // learnSpent: the approval is spent on the disk, whatever has happened meanwhile.

@@ -21,7 +21,7 @@ func (d *drive) expectApproved(e Event) {
 	if !is || stop.Hung != "" || s.Stopping || s.Disruption != Hold || !runsUnblamed(&s) || nothingToKeep(&s) {
 		return
 	}
-	change := HoldTold{Runs: s.contentRun(), To: s.contentOf(target(&s))}
+	change := HoldTold{Runs: s.contentRun(), To: s.contentOf(wanted(&s))}
 	if d.knows[change] == harmless {
 		return
 	}

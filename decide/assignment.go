@@ -31,7 +31,7 @@ func learnAssigned(s *State, e Assigned) {
 // expect makes an assignment the newest, which is taken as soon as may be. It has waited for so long.
 func expect(s *State, a Assigned, waited time.Duration) {
 	if !Same(&a.Version, s.ran()) {
-		s.beginChange(&a.Version, a.Download, waited)
+		s.beginChange(s.Wall, s.ran(), &a.Version, a.Download, waited)
 	}
 	askedFor(s, &a.Version)
 	s.Pending, s.Edit, s.Sync = &a, nil, nil
@@ -49,7 +49,7 @@ func savesAssignment(s *State) bool {
 func adopt(s *State, a Assigned) {
 	edit := s.Text == a.Text
 	ran := s.Assigned
-	waiting := Same(target(s), ran) && !s.runs(ran)
+	waiting := Same(wanted(s), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
 	s.restore(withAssigned(s, a))
 	if !changed {
@@ -100,7 +100,7 @@ func learnCleared(s *State, e Cleared) {
 	s.Reset = &e
 	s.Observed = &e.Text
 	if s.ran() != nil {
-		s.beginChange(nil, 0, 0)
+		s.beginChange(s.Wall, s.ran(), nil, 0, 0)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestLeaseLimits(t *testing.T) {
 	for duration, want := range map[time.Duration]time.Duration{
 		0: time.Minute, 40 * time.Second: time.Minute, 100 * time.Second: time.Minute, 101 * time.Second: 60*time.Second + time.Second/2, 300 * time.Second: 160 * time.Second,
 	} {
-		s := State{Lease: Lease{Duration: duration}}
+		s := State{Process: Process{Lease: Lease{Duration: duration}}}
 		if got := s.leaseLimit(); got != want {
 			t.Errorf("a Lease of %s may go %s without a renewal, want %s", duration, got, want)
 		}

@@ -6,18 +6,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
-func nextAction(s *State) Action {
-	if s.Doing != nil || !s.Booted {
+// act gives the one action that brings what runs closer to what should; nil when there is none.
+func act(s *State, next move) Action {
+	if next.kind == busy {
 		return nil
 	}
-	next := plan(s)
 	if s.Parked != nil && !s.Parked.fits(s, next) {
 		return endParked(s, next)
 	}
 	if next.kind == goLocal {
 		applyReset(s)
-		next = plan(s)
+		next = target(s)
 	}
 	if takenAndWaits(s) {
 		giveBack(s)
@@ -28,7 +27,7 @@ func nextAction(s *State) Action {
 // commit pays for a move before it is made: the try is counted and durable, the change is told.
 func commit(s *State, next move) Action {
 	switch next.kind {
-	case act:
+	case perform:
 		return next.action
 	case stay:
 		s.Trial.giveBackParked()

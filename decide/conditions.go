@@ -94,7 +94,7 @@ func learnConditions(s *State, e ConditionsSeen) {
 		learnPodStarts(s, e.Pods)
 		return
 	}
-	if e.Before || !s.hasMeasured(s.Now) || e.Bad != "" && !s.hasSettled() {
+	if e.Before || !s.hasMeasured(s.Settings, s.Now) || e.Bad != "" && !s.hasSettled(s.Now, s.Settings) {
 		return
 	}
 	n.Next = s.Now + lookBefore
@@ -102,17 +102,6 @@ func learnConditions(s *State, e ConditionsSeen) {
 	if s.Trial.Content != "" { // its first start was counted, and is still to be made
 		s.Trial.Before = e.Conditions
 	}
-}
-
-// hasSettled: what is bad now is not bad because the kubelet has just been started.
-func (s *State) hasSettled() bool {
-	return s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
-}
-
-// hasMeasured: what was seen at a time has been measured by the child. A kubelet says at its start that there is no pressure: its eviction
-// manager measures some 10 s later, and its status follows at a pace of its own.
-func (s *State) hasMeasured(at time.Duration) bool {
-	return at >= s.Child.Started+min(measuredBy, s.TrialPeriod)
 }
 
 // countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
@@ -176,7 +165,7 @@ func lookDue(s *State) time.Duration {
 
 // changeInSight: a configuration is about to be started that would be on trial.
 func changeInSight(s *State) bool {
-	want := target(s)
+	want := wanted(s)
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}
@@ -194,5 +183,5 @@ func lookRetry(s *State) time.Duration {
 
 // nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
 func nodeIsFine(s *State) bool {
-	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
+	return s.Node.Known && s.hasMeasured(s.Settings, s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }

@@ -424,7 +424,7 @@ func TestASpentApproval(t *testing.T) {
 		"the hold is over":     {func(s *State) { s.Hold = HeldChange{}; s.Consent = string(s.Hold.approval()) }, false},
 		"the value of another": {func(s *State) { s.Consent = "0123456789ab" }, false},
 	} {
-		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}}
 		s.Hold = HeldChange{Runs: "a", To: "b", Nonce: "n"}
 		s.Consent = string(s.Hold.approval())
 		row.change(&s)
@@ -461,7 +461,7 @@ func TestWhyNotApproved(t *testing.T) {
 		"something else":   {true, " is of another change"},
 		"+any":             {true, " is of another change"},
 	} {
-		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Held: Held{Consent: value, Outlook: Outlook{Known: row.known}}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}, Held: Held{Consent: value, Outlook: Outlook{Known: row.known}}}
 		s.Hold, s.Approval = open, "ba9876543210"
 		want := row.want
 		if want != "" {
@@ -471,7 +471,7 @@ func TestWhyNotApproved(t *testing.T) {
 			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 	}
-	s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Held: Held{Consent: "+any"}}
+	s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}, Held: Held{Consent: "+any"}}
 	if got := s.whyNotApproved(s.Settings, s.changeTo(version("b", "1", "b"))); got != "annotation allow-disruption=+any is of another change" {
 		t.Error(got)
 	}

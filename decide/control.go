@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -12,11 +11,8 @@ import (
 
 // inControl tells whether the child is the control of a suspect.
 func inControl(s *State) bool {
-	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(target(s))
+	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(wanted(s))
 }
-
-// isControlOf: the same kubelet that the suspect failed with.
-func (s *State) isControlOf(x Suspect) bool { return x.Kubelet == s.Child.Kubelet }
 
 // controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.
 func controlNeedsLease(s *State) bool {
@@ -40,7 +36,7 @@ func judgeControl(s *State) {
 		s.excuse(s.Assigned)
 	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
 		s.excuse(s.Assigned)
-		if s.localHangs() && !controlIsOfPort(s) {
+		if s.localHangs(s.Now, s.Settings) && !controlIsOfPort(s) {
 			s.takeUpExcused()
 		}
 	case controlNeedsLease(s) && s.Lease.Lost:
@@ -49,15 +45,6 @@ func judgeControl(s *State) {
 	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime(s.Settings):
 		concludeControl(s)
 	}
-}
-
-// localHangs: local was not healthy for as long as its starts may take that have what is excused tried again.
-func (s *State) localHangs() bool {
-	return s.Child.Version == nil && s.Now >= s.Child.Started+s.localHangsAfter()
-}
-
-func (s *State) localHangsAfter() time.Duration {
-	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
 }
 
 func concludeControl(s *State) {

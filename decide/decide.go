@@ -7,25 +7,16 @@ import (
 )
 
 // Decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
-// nothing outside its result. It works in four movements: the event becomes knowledge (learn, assignment, exits, lease), due times
-// become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that and what
-// runs becomes one action (plan, commit).
+// nothing outside its result. It works in four movements, and notes for people what came of them.
 func Decide(s State, at Moment, e Event) (State, Step) {
-	s.advance(at)
-	learn(&s, e)
-	takeEdit(&s)
-	takeMerge(&s)
-	recognise(&s)
+	learn(&s, at, e)
 	judge(&s)
-	keepHold(&s)
-	do := nextAction(&s)
+	next := target(&s)
+	do := act(&s, next)
 	if do != nil {
 		s.Doing = do
 	}
-	noticeHold(&s)
-	settle(&s)
-	followChange(&s)
-	followReason(&s)
+	follow(&s)
 	look := askForLook(&s)
 	s.Due = due(&s)
 	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: watchesLease(&s), Events: s.events, Phases: s.ended}
@@ -33,8 +24,32 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	return s, step
 }
 
-// learn turns the event into knowledge; it decides nothing.
-func learn(s *State, event Event) {
+// learn turns the event, and the time that has come, into knowledge.
+func learn(s *State, at Moment, e Event) {
+	s.advance(at)
+	hear(s, e)
+	takeEdit(s)
+	takeMerge(s)
+}
+
+// judge turns knowledge into verdicts: that what runs comes to the same as what should, on the trial and its control, and on what a change
+// would cost.
+func judge(s *State) {
+	recognise(s)
+	judgeHealth(s)
+	keepHold(s)
+}
+
+// follow notes for people what was decided.
+func follow(s *State) {
+	noticeHold(s)
+	settle(s)
+	followChange(s)
+	followReason(s)
+}
+
+// hear takes what the event tells.
+func hear(s *State, event Event) {
 	giveUpQuestion(s, event)
 	switch e := event.(type) {
 	case Booted:
@@ -67,7 +82,7 @@ func learn(s *State, event Event) {
 	case Consented:
 		s.learnConsented(e)
 	case Reported:
-		s.learnReported(e)
+		s.learnReported(s.Now, e)
 	case PodsLost:
 		learnPodsLost(s, e)
 	case ParkEnded:
@@ -216,18 +231,6 @@ func learnHealthy(s *State) {
 	}
 }
 
-func (s *State) learnPort(e PortSeen) {
-	if s.Child.Alive && !s.Child.EverHealthy { // else it comes too late: once healthy, the child has the port
-		s.Child.PortHeld, s.Child.PortShared = e.HeldBy, e.Shared
-	}
-}
-
-func (s *State) learnHung(e Hung) {
-	if s.Child.Alive {
-		s.Child.Healthy, s.Child.Words, s.Child.Hung = false, e.Words, e.Words
-	}
-}
-
 // settle notes what was seen to run, and since when what runs differs from what should.
 func settle(s *State) {
 	if s.Child.Healthy {
@@ -247,7 +250,7 @@ func settled(s *State) bool {
 		return false
 	}
 	_, _, held := heldChange(s)
-	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(target(s))
+	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(wanted(s))
 }
 
 // newestOf finds the newest source with the content of v (active in docs/reference/contract.md).

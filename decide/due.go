@@ -81,7 +81,7 @@ func dueToAct(s *State) []time.Duration {
 		list = append(list, s.Outlook.At+lookAgainAfter(s))
 	}
 	if s.Disruption == Hold && !s.Child.Asked {
-		list = append(list, s.askKubeletAt())
+		list = append(list, s.askKubeletAt(s.NodeUID))
 	}
 	return list
 }
@@ -93,7 +93,7 @@ func dueToTell(s *State) []time.Duration {
 		list = append(list, s.Unsettled+applyingAfter)
 	}
 	if unforeseen(s) != "" {
-		list = append(list, s.unforeseenUntil())
+		list = append(list, s.unforeseenUntil(s.Settings))
 	}
 	want, _, _ := heldChange(s)
 	if since, _, open := openQuestion(s, want); open {

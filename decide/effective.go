@@ -11,7 +11,7 @@ import (
 // binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
 // them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
 func recognise(s *State) {
-	c, want := s.Child, target(s)
+	c, want := s.Child, wanted(s)
 	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
 		return
 	}
@@ -24,9 +24,6 @@ func recognise(s *State) {
 	}
 	s.Child.Version, s.Child.Kubelet, s.Child.Local, s.ApplyAt = want, s.OnDisk, s.Local, 0
 }
-
-// isRunWith: it is what runs, and nothing of the node has changed since.
-func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.localFilesChanged() }
 
 func sameProgram(a, b config.Identity) bool {
 	return a.Binary == b.Binary && a.Arguments == b.Arguments
@@ -46,9 +43,6 @@ func carryOver(s *State, want *Version) {
 		s.LastKnownGood = want
 	}
 }
-
-// contentRun is the content that the child was started with.
-func (s *State) contentRun() string { return ContentOr(s.Child.Version, s.Child.Local) }
 
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {

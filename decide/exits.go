@@ -26,7 +26,7 @@ func learnExited(s *State, e ChildExited) {
 			s.Trial.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(&e): // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
 			s.Trial.refund()
 		}
@@ -98,19 +98,6 @@ func failStart(s *State, gone Child, life time.Duration, e ChildExited) {
 		failTrialOf(s, gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
 			Excused: e.OutOfInotify, Times: s.Trial.Tries, ExitCode: e.Code})
 	}
-}
-
-// exitsTooOften counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
-func (s *State) exitsTooOften(e *ChildExited) bool {
-	recent := without(s.CleanExits, func(at time.Duration) bool { return s.Now-at > cleanExitWindow })
-	s.CleanExits = append(recent, s.Now)
-	if len(s.CleanExits) < cleanExitLimit {
-		return false
-	}
-	s.CleanExits = nil
-	e.Delay = max(e.Delay, cleanExitPause)
-	e.Words = fmt.Sprintf("%s, %d times within %s", e.Words, cleanExitLimit, cleanExitWindow)
-	return true
 }
 
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).

@@ -65,14 +65,6 @@ func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Fai
 	return failure
 }
 
-// lastExit is why a kubelet is being started again that no verdict has been given on yet.
-func (s *State) lastExit() *nodev1.Failure {
-	if s.Exit == "" {
-		return nil
-	}
-	return failureOf(Exited, s.Exit, 0, s.ExitCode)
-}
-
 // kind is the contract's name of a cause.
 func (c Cause) kind() nodev1.FailureKind {
 	switch c {

@@ -129,7 +129,7 @@ func findUnhealthy(s *State) *finding {
 
 // findFallback: local runs because lastKnownGood failed too.
 func findFallback(s *State) *finding {
-	if s.LastKnownGood == nil || target(s) != nil || s.Child.Version != nil {
+	if s.LastKnownGood == nil || wanted(s) != nil || s.Child.Version != nil {
 		return nil
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, verdict(s, s.LastKnownGood).why(), "assign a good configuration"}

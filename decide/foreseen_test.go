@@ -36,7 +36,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 		"another assignment": {at("two", "1", "b"), ""},
 		"a removal":          {nil, "the text"},
 	} {
-		s := State{Child: Child{Version: at("one", "1", "a")}}
+		s := State{Process: Process{Child: Child{Version: at("one", "1", "a")}}}
 		s.Assigned, s.Text = row.taken, "the text"
 		giveBack(&s)
 		if s.Text != row.text || !Same(s.Assigned, s.Child.Version) || (s.Pending != nil) != (row.taken != nil) || (s.Reset != nil) != (row.taken == nil) {
@@ -56,7 +56,7 @@ func TestWhatWasNotForeseenIsToldInItsTrial(t *testing.T) {
 		"the trial is over":              {func(s *State) { s.Child.Version = &Version{Content: "b"} }, false},
 		"the look was at another change": {func(s *State) { s.Outlook.Content = "b" }, false},
 	} {
-		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Held: Held{Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: &Version{Content: "a"}}}, Held: Held{Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}}
 		s.Trial.Content = "a"
 		row.but(&s)
 		if words := strings.Join(warnings(&s), "; "); strings.Contains(words, "not foreseen") != row.says {

@@ -52,11 +52,6 @@ func nothingToKeep(s *State) bool {
 	return s.LocalFailures >= s.TrialFailures || c.Alive && s.Now >= c.Started+s.StartTimeout
 }
 
-func (s *State) changeTo(want *Version) Change {
-	c := s.Child
-	return Change{Content: s.contentOf(want), Kubelet: s.OnDisk, Runs: s.contentRun(), RunsKubelet: c.Kubelet}
-}
-
 // waitBefore gives what has to come before what runs makes room for want: a look, a pre-flight that gave no answer, or waiting; nil = nothing.
 // While a kubelet is being restarted, or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody
 // did.
@@ -80,13 +75,13 @@ func waitBefore(s *State, want *Version) *move {
 	}
 	switch {
 	case o.Change != look.Change, o.Due, isOld && (!waits || s.isApproved(s.Settings, c)):
-		return &move{kind: act, action: look}
+		return &move{kind: perform, action: look}
 	case !waits:
 		return nil
 	case s.isApproved(s.Settings, c):
 		return spendApproval(s)
 	case s.Now >= o.At+lookAgainAfter(s):
-		return &move{kind: act, action: look}
+		return &move{kind: perform, action: look}
 	}
 	return &move{}
 }
@@ -101,7 +96,7 @@ func waitForVerdict(s *State, want *Version) *move {
 	case s.Disruption == Allow && u.Tries >= triesWithoutHold:
 		return nil
 	case askAgain(s, u):
-		return &move{kind: act, action: prove(s, want)}
+		return &move{kind: perform, action: prove(s, want)}
 	}
 	return &move{}
 }
@@ -152,7 +147,7 @@ func withPending(s *State) State {
 
 // planPending makes sure that a change may be made before the assignment moves.
 func planPending(s *State) move {
-	save := move{kind: act, action: Save{Durable: withAssigned(s, *s.Pending), assigned: s.Pending, number: s.PendingNumber}}
+	save := move{kind: perform, action: Save{Durable: withAssigned(s, *s.Pending), assigned: s.Pending, number: s.PendingNumber}}
 	switch {
 	case s.Disruption != Hold, nothingToKeep(s):
 		return save
@@ -160,13 +155,13 @@ func planPending(s *State) move {
 		return move{}
 	}
 	if s.pendingIsStale(s.Local) {
-		return move{kind: act, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
+		return move{kind: perform, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
 	}
 	after := withPending(s)
 	want, ask := choose(&after)
 	switch {
 	case ask != nil:
-		return move{kind: act, action: ask}
+		return move{kind: perform, action: ask}
 	case after.runs(want):
 		return save
 	}
@@ -181,9 +176,9 @@ func heldChange(s *State) (want, newest *Version, held bool) {
 	switch {
 	case s.Pending != nil:
 		after := withPending(s)
-		want, newest = target(&after), &s.Pending.Version
+		want, newest = wanted(&after), &s.Pending.Version
 	case s.Reset == nil:
-		want = target(s)
+		want = wanted(s)
 		if s.Disruption == Allow && !Same(want, s.Assigned) {
 			newest = s.Assigned
 		}

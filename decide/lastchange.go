@@ -81,35 +81,15 @@ func (p *Phases) add(phase Phase, took time.Duration) {
 	}
 }
 
-// ran is what runs, or else what ran last.
-func (s *State) ran() *Version {
-	if s.Child.Alive {
-		return s.Child.Version
-	}
-	return s.Active
-}
-
 // sameGoal: the same content, or the same source over another file of the node.
 func sameGoal(a, b *Version) bool {
 	return Same(a, b) || a != nil && b != nil && a.Source == b.Source
 }
 
-// beginChange notes that something else is to run. Where that is what is being changed to already, the change goes on.
-func (s *State) beginChange(to *Version, download, waited time.Duration) {
-	if s.LastChange.IsOpen() && sameGoal(s.LastChange.To, to) {
-		return
-	}
-	s.LastChange = LastChange{From: s.ran(), To: to, Began: s.Wall.Add(-download - waited),
-		Took: Phases{Download: Span(download), Wait: Span(waited)}}
-	if download > 0 {
-		s.ended = append(s.ended, EndedPhase{PhaseDownload, download, to})
-	}
-}
-
 // beginAnyChange is for what nobody assigned just now: changed local files, a configuration that is tried again.
 func beginAnyChange(s *State) {
 	if !s.LastChange.IsOpen() {
-		s.beginChange(s.goal(), 0, 0)
+		s.beginChange(s.Wall, s.ran(), s.goal(), 0, 0)
 	}
 }
 
@@ -132,40 +112,18 @@ func followChange(s *State) {
 	case !c.Ended.IsZero():
 		judgeChange(s)
 	case !sameGoal(c.To, s.goal()):
-		s.endChange(Superseded)
+		s.endChange(s.Now, s.Wall, s.Settings, Superseded)
 	case changeIsOver(s):
-		s.endChange(outcome(s))
+		s.endChange(s.Now, s.Wall, s.Settings, outcome(s))
 	default:
 		c.To, c.Outcome = s.goal(), whyOpen(s)
-		s.enter(phaseOfChange(s))
+		s.enter(s.Now, phaseOfChange(s))
 	}
-}
-
-func (s *State) endChange(outcome string) {
-	if s.Standalone {
-		s.enter("") // there is no Node to say it
-	} else {
-		s.enter(PhaseReport)
-	}
-	s.LastChange.Ended, s.LastChange.Outcome = s.Wall, outcome
-}
-
-// enter ends the present phase where the next is another one.
-func (s *State) enter(next Phase) {
-	c := &s.LastChange
-	if c.Phase == next {
-		return
-	}
-	if took := s.Now - s.PhaseSince; c.Phase != "" {
-		c.Took.add(c.Phase, took)
-		s.ended = append(s.ended, EndedPhase{c.Phase, took, c.To})
-	}
-	c.Phase, s.PhaseSince = next, s.Now
 }
 
 // changeIsOver: what ought to run runs and is healthy, and nothing is left to be done about what was asked for.
 func changeIsOver(s *State) bool {
-	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(target(s)) && !s.isStopping()
+	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(wanted(s)) && !s.isStopping()
 }
 
 // outcome is what came of a change to what is assigned.
@@ -215,11 +173,4 @@ func phaseOfChange(s *State) Phase {
 		return PhaseWait
 	}
 	return PhasePreflight
-}
-
-// learnReported: the Node says what came of the change that began at that time.
-func (s *State) learnReported(e Reported) {
-	if s.LastChange.Phase == PhaseReport && s.LastChange.Began.Equal(e.Began) {
-		s.enter("")
-	}
 }

@@ -1,14 +1,7 @@
 package decide
 
-import "time"
-
 // The kubelet's own Lease (rule 7): a healthz that answers stays green while a bad content type or certificate has lost the node. A
 // renewal is one that a look has seen, and so is its absence: no wall clock is compared, and the mere passing of time proves nothing.
-
-// leaseLimit is how long a Lease may go without a renewal. The kubelet renews it after a quarter of its duration.
-func (s *State) leaseLimit() time.Duration {
-	return max(leaseLimitLeast, s.Lease.Duration/2+leaseLimitSlack)
-}
 
 // watchesLease: in a trial and its control, and after each start until it is known whether the kubelet renews its Lease at all, for the next
 // trial. Where nothing is to be learnt of that, for it is forbidden or the API server is away, the looks end too.
@@ -46,9 +39,4 @@ func learnLease(s *State, e LeaseSeen) {
 		s.Trial.Renewed = s.Trial.Renewed || e.Renewed
 		s.Trial.Baseline = s.Trial.Baseline || e.Renewed || e.RenewedBefore
 	}
-}
-
-// leaseLostAt is when the missing renewal becomes a failure.
-func (s *State) leaseLostAt() time.Duration {
-	return max(s.Lease.ReachableSince, s.Lease.RenewedAt) + s.leaseLimit()
 }

@@ -105,7 +105,7 @@ func TestALookThatSeesNoDuration(t *testing.T) {
 
 // Nobody looks for longer than two limits after a start, to the moment.
 func TestHowLongALeaseIsLookedFor(t *testing.T) {
-	s := State{Child: Child{Alive: true, Started: time.Minute}}
+	s := State{Process: Process{Child: Child{Alive: true, Started: time.Minute}}}
 	until := s.Child.Started + 2*s.leaseLimit()
 	for at, looks := range map[time.Duration]bool{until - 1: true, until: false} {
 		if s.Now = at; watchesLease(&s) != looks {
@@ -121,7 +121,7 @@ func TestHowLongALeaseIsLookedFor(t *testing.T) {
 // A trial in which the Lease was renewed has seen that, whatever a later look says.
 func TestARenewalInATrialIsRemembered(t *testing.T) {
 	v := &Version{Content: "a"}
-	s := State{Child: Child{Alive: true, Version: v}}
+	s := State{Process: Process{Child: Child{Alive: true, Version: v}}}
 	s.Trial.Content = v.Content
 	learnLease(&s, LeaseSeen{Reachable: true, Renewed: true})
 	learnLease(&s, LeaseSeen{Reachable: true})

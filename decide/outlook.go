@@ -119,12 +119,12 @@ func lookAgainAfter(s *State) time.Duration {
 	if s.Outlook.isOpen() {
 		pause = askAgainAfter(s.Outlook.Tries)
 	}
-	return jitter(s, pause, s.Outlook.At)
+	return jitter(s.NodeUID, pause, s.Outlook.At)
 }
 
 // jitter is a pause, a tenth shorter to a tenth longer.
-func jitter(s *State, pause, at time.Duration) time.Duration {
-	return pause - pause/10 + spread(s.NodeUID, at.String(), pause/5)
+func jitter(nodeUID string, pause, at time.Duration) time.Duration {
+	return pause - pause/10 + spread(nodeUID, at.String(), pause/5)
 }
 
 // askAgainAfter is the pause before the next try, after so many without an answer.
@@ -143,19 +143,10 @@ func planAsk(s *State) Action {
 	switch {
 	case s.Disruption != Hold, c.Asked, s.localFilesChanged(), s.proof(AnyContent, s.OnDisk) != nil:
 		return nil
-	case s.Now < s.askKubeletAt():
+	case s.Now < s.askKubeletAt(s.NodeUID):
 		return nil
 	}
 	return Ask{Version: c.Version, Kubelet: c.Kubelet, Local: c.Local, Tries: c.AskTries}
-}
-
-// askKubeletAt is when a kubelet that gave no answer is asked again.
-func (s *State) askKubeletAt() time.Duration {
-	c := s.Child
-	if c.AskTries == 0 {
-		return 0
-	}
-	return c.AskedAt + jitter(s, askAgainAfter(c.AskTries), c.AskedAt)
 }
 
 func learnAsked(s *State, e Asked) {
@@ -172,11 +163,9 @@ func learnAsked(s *State, e Asked) {
 // same time is told.
 func unforeseen(s *State) string {
 	o := s.Outlook
-	isRecent := s.OnTrial() || s.Child.Version == nil && s.Now < s.unforeseenUntil()
+	isRecent := s.OnTrial() || s.Child.Version == nil && s.Now < s.unforeseenUntil(s.Settings)
 	if o.Content == "" || o.Content != s.contentRun() || !isRecent {
 		return ""
 	}
 	return strings.Join(without([]string{o.WaitsFor, o.Warning}, func(words string) bool { return words == "" }), "; ")
 }
-
-func (s *State) unforeseenUntil() time.Duration { return s.Child.Started + s.TrialPeriod }

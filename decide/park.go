@@ -92,11 +92,6 @@ func learnUnparked(s *State) {
 	s.Trial.giveBackParked()
 }
 
-// outdate has what waits ended before anything else is done.
-func (s *State) outdate() {
-	s.Parked = &Parked{Version: s.Parked.Version}
-}
-
 // passed: what waited is past the lock, and its try is spent.
 func passed(s *State) {
 	s.Parked, s.Trial.Parked = nil, false

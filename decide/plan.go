@@ -6,32 +6,35 @@ import "time"
 type move struct {
 	kind   moveKind
 	want   *Version // of replaceChild and startChild
-	action Action   // of act
+	action Action   // of perform
 }
 
 type moveKind int
 
 const (
 	stay         moveKind = iota
-	act                   // the action as it is
+	perform               // the action as it is
 	end                   // the supervisor
 	goLocal               // the removal of the assignment takes effect
 	replaceChild          // what runs makes room for want
 	startChild            // nothing runs: start want
 	keepChild             // what runs is what should
+	busy                  // an action is under way, or nothing is known yet
 )
 
-// plan says where to go.
-func plan(s *State) move {
+// target says where to go from here: to which configuration, or what has to come before. It changes nothing.
+func target(s *State) move {
 	switch {
+	case s.Doing != nil || !s.Booted:
+		return move{kind: busy}
 	case s.Stopping && s.Child.Alive:
-		return move{kind: act, action: Stop{}}
+		return move{kind: perform, action: Stop{}}
 	case s.Stopping:
 		return move{kind: end}
 	case s.Frozen:
 		return move{}
 	case s.Child.Hung != "":
-		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
+		return move{kind: perform, action: Stop{Hung: s.Child.Hung}}
 	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
 		if next := planPending(s); next.kind != stay {
 			return next
@@ -43,21 +46,21 @@ func plan(s *State) move {
 		}
 	}
 	if s.mergeIsDue(s.Local) {
-		return move{kind: act, action: Merge{Version: *s.Assigned, Local: s.Local}}
+		return move{kind: perform, action: Merge{Version: *s.Assigned, Local: s.Local}}
 	}
 	if do := planMerge(s); do != nil {
-		return move{kind: act, action: do}
+		return move{kind: perform, action: do}
 	}
 	want, ask := choose(s)
 	if ask != nil {
-		return move{kind: act, action: ask}
+		return move{kind: perform, action: ask}
 	}
 	return planChange(s, want)
 }
 
 // planReset goes back to local. A configuration that can run is only left for a local one that the kubelet would accept (rule 9).
 func planReset(s *State) move {
-	if target(s) == nil {
+	if wanted(s) == nil {
 		return move{kind: goLocal}
 	}
 	switch proof := s.proof(s.Local, s.OnDisk); {
@@ -70,7 +73,7 @@ func planReset(s *State) move {
 	case s.environmentBlocks(s.Now):
 		return move{}
 	default:
-		return move{kind: act, action: prove(s, nil)}
+		return move{kind: perform, action: prove(s, nil)}
 	}
 	if wait := waitBefore(s, nil); wait != nil {
 		return *wait
@@ -81,7 +84,7 @@ func planReset(s *State) move {
 // choose settles on the configuration to run, asking for a verdict where none is kept. One that was asked for and not given holds up a change
 // (waitBefore), and no start.
 func choose(s *State) (want *Version, ask Action) {
-	want = target(s)
+	want = wanted(s)
 	if ran, is := ranBefore(s, want); is && (waitsForTurn(s, want) || isUnseen(s, want)) {
 		want = ran // a change that is to come later is made by no crash, and by no boot
 	}
@@ -124,7 +127,7 @@ func prove(s *State, v *Version) Action {
 		do.Control = fallback(s, v)
 		return do
 	}
-	if do.Control = target(s); do.Control == nil {
+	if do.Control = wanted(s); do.Control == nil {
 		do.Alone = true
 	}
 	return do
@@ -156,7 +159,7 @@ func planReplace(s *State, want *Version) move {
 		return move{kind: keepChild}
 	}
 	if do := proveToday(s); do != nil && Same(want, s.Assigned) {
-		return move{kind: act, action: do} // else the start would take it unseen
+		return move{kind: perform, action: do} // else the start would take it unseen
 	}
 	switch wait := waitBefore(s, want); {
 	case wait == nil:
@@ -181,7 +184,7 @@ func followsLocal(s *State, want *Version) bool {
 	proof := s.proof(s.contentOf(want), s.OnDisk)
 	ended := *s
 	ended.Child.Alive = false
-	return proof != nil && !proof.refused() && Same(target(&ended), want)
+	return proof != nil && !proof.refused() && Same(wanted(&ended), want)
 }
 
 // LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins, another binary or other files of the unit
@@ -189,12 +192,6 @@ func followsLocal(s *State, want *Version) bool {
 func (s *State) LocalChangePending() bool {
 	return s.localFilesChanged() || mergePending(s) || s.Unit.changed() != ""
 }
-
-func (s *State) localFilesChanged() bool {
-	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
-}
-
-func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func planSpareTime(s *State) Action {

@@ -3,8 +3,6 @@ package decide
 import (
 	"cmp"
 	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Settings are the choices of the command line that the core needs.
@@ -25,6 +23,11 @@ type Settings struct {
 func (s Settings) healthThatCounts() time.Duration {
 	return cmp.Or(s.HealthThatCounts, healthThatCounts)
 }
+
+// localHangsAfter is as long as the starts of local may take that have what is excused tried again.
+func (s Settings) localHangsAfter() time.Duration {
+	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
+}
 func (s Settings) saveRetryAfter() time.Duration { return cmp.Or(s.SaveRetryAfter, saveRetryAfter) }
 
 // Times that the design fixes.
@@ -44,49 +47,6 @@ const (
 	excusePauseFirst   = 30 * time.Second // before an excused configuration is tried again, doubling
 	excusePauseMost    = 30 * time.Minute
 )
-
-// Child is the kubelet process as the loop sees it. Its zero value is no process.
-type Child struct {
-	Alive        bool
-	Version      *Version        // the configuration it was started with; nil = local
-	Kubelet      config.Identity // binary, command line and drop-ins it was started with
-	Local        string          // content of the local file at its start
-	Effective    string          // digest of its effective configuration; empty = unknown, or there is no process
-	From         *Version        // whose files it was started with, where that is not Version any more (recognise)
-	Started      time.Duration
-	Healthy      bool
-	EverHealthy  bool
-	HealthySince time.Duration // start of the present stretch of health
-	Words        string        // why it is unhealthy
-	NotInUse     string        // why the kubelet that runs is none that was started with Version; empty = nothing is known against it
-	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
-	PortShared   bool          // it is the fallback's, too
-	Hung         string        // why it has to be ended; empty = it does not hang
-	Locked       bool          // it holds the lock
-	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
-	Asked        bool          // what it was started with was asked for, and answered
-	AskTries     int           // without an answer
-	AskedAt      time.Duration // the newest of them
-	Crashed      bool          // it ended, and not to make room for another, or could not be started
-	Unparkable   bool          // the next one could not wait beside it: it is started plainly
-}
-
-// LocalKubelet is a kubelet that runs with the node's own configuration.
-type LocalKubelet struct {
-	Local   string // content of the local file
-	Kubelet config.Identity
-}
-
-// Lease is what is known of the renewal of the kubelet's own Lease since its start.
-type Lease struct {
-	Reachable      bool          // the last look got an answer
-	ReachableSince time.Duration // since when without interruption, or since the child's start
-	Renewed        bool          // a renewal by this child was seen
-	RenewedAt      time.Duration
-	Lost           bool          // a look said that it was not renewed for longer than the limit
-	Duration       time.Duration // the Lease's own; 0 = unknown
-	Problem        string        // why an API server that answers tells nothing of it
-}
 
 // State is everything the core knows. It is a value: decide never changes what it was given.
 type State struct {
@@ -118,38 +78,14 @@ type State struct {
 
 	Held
 
-	// PROCESS
-	Child          Child
-	Parked         *Parked         // waits to take the child's place; nil = nothing does
-	OnDisk         config.Identity // the kubelet as it would be started now
-	Local          string          // content of the local file now
-	Active         *Version        `json:"active,omitempty"`
-	Worked         LocalKubelet    // the newest local kubelet that was healthy
-	Lease          Lease
-	Renews         bool `json:"leaseRenewed,omitempty"`
-	Node           NodeLooks
-	Before         Conditions    `json:"conditions,omitzero"`
-	LocalFailures  int           // starts of the local configuration in a row that ended by themselves and never were healthy
-	ControlsFailed int           // starts of local in a row that never were healthy, whatever ended them
-	NextStart      time.Duration // backoff of NextOf
-	NextOf         *Version
-	Exits          []time.Duration // unasked exits outside a trial
-	CleanExits     []time.Duration // unasked exits with 0
-	Exit           string          // words of the last unasked exit
-	ExitCode       int             // its code; negative = a signal ended it, or it is not known
-	PodsLost       string          // what the newest restart cost although nobody had said so
+	Process
 
 	Host
 
-	// CHANGE
-	LastChange LastChange
-	PhaseSince time.Duration // when its phase began
-	Unsettled  time.Duration // since when a change is in flight; negative = none
-	Said       Said
+	Progress
 
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
-	ended   []EndedPhase
 	gaveUp  bool // the question that was under way
 	looking bool // at the Node; not handed over, because the answer would not be either
 }
@@ -177,7 +113,7 @@ func (s *State) restore(d Durable) {
 
 // New is the state before anything is known.
 func New(settings Settings) State {
-	return State{Settings: settings, Unsettled: -1, Due: -1}
+	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Due: -1}
 }
 
 // significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no

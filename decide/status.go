@@ -7,12 +7,6 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Said is the newest reason that was to be published, and since when it is that. Nothing is decided by it.
-type Said struct {
-	Reason string
-	Since  time.Time
-}
-
 // followReason notes when the reason changes. It comes last in a decision. What is not published, because a change is too young, is no change of
 // the reason.
 func followReason(s *State) {

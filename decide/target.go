@@ -4,9 +4,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// target is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
+// wanted is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
 // for no pre-flight; a version without a verdict is presumed fit until it gets one.
-func target(s *State) *Version {
+func wanted(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		if v != nil && usable(s, v) {
 			return v
@@ -27,18 +27,6 @@ func fallback(s *State, v *Version) *Version {
 func usable(s *State, v *Version) bool {
 	uncounted := s.SaveError != "" && needsTrial(s, v) && !s.runs(v) // its tries could not be counted (rules 3 and 10)
 	return !uncounted && !verdict(s, v).isAgainst()
-}
-
-// runs tells whether the child was started with the content of v.
-func (s *State) runs(v *Version) bool { return s.Child.Alive && Same(s.Child.Version, v) }
-
-// kubeletOf is the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
-// is not stopped because the kubelet that has come onto the disk meanwhile would not take it.
-func (s *State) kubeletOf(v *Version) config.Identity {
-	if s.runs(v) {
-		return s.Child.Kubelet
-	}
-	return s.OnDisk
 }
 
 func (p Proof) refused() bool           { return p.Outcome == config.Refused }

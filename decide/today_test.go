@@ -27,7 +27,7 @@ func TestWhenTodaysMergeIsAskedAbout(t *testing.T) {
 		"it was accepted":                           {func(s *State) { s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}} }, false},
 		"the environment was to blame a moment ago": {func(s *State) { s.Environment, s.EnvironmentRetry = "no runtime", time.Second }, false},
 	} {
-		s := State{OnDisk: here, Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
+		s := State{Process: Process{OnDisk: here}, Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
 		if row.but(&s); (planMerge(&s) != nil) != row.asks {
 			t.Errorf("%s: it asks: %t", name, !row.asks)
 		}
@@ -49,7 +49,7 @@ func TestWhenTodaysMergeIsTakenAtAStart(t *testing.T) {
 		"a reset is to be made":                     {func(s *State) { s.Reset = &Cleared{} }, false},
 		"another assignment has come":               {func(s *State) { s.Pending = &Assigned{} }, false},
 	} {
-		s := State{OnDisk: here}
+		s := State{Process: Process{OnDisk: here}}
 		s.Assigned = &Version{Content: "ran"}
 		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}}
 		if row.but(&s); mayTake(&s, Version{Content: "merge"}) != row.takes {
@@ -70,7 +70,7 @@ func TestWhatFailsWithTodaysMerge(t *testing.T) {
 
 // Without an assignment there are no layers to blame, whatever runs.
 func TestNobodyToBlame(t *testing.T) {
-	s := State{OnDisk: here, Child: Child{Alive: true, Version: &Version{Content: "ran"}}}
+	s := State{Process: Process{OnDisk: here, Child: Child{Alive: true, Version: &Version{Content: "ran"}}}}
 	if do := planBlame(&s); do != nil {
 		t.Errorf("%+v", do)
 	}
@@ -108,7 +108,7 @@ func TestWhoIsToBlameOverABrokenFile(t *testing.T) {
 		"layers over a file that is good":        {func(s *State) { s.Proofs = s.Proofs[:1] }, nodev1.ReasonRefused},
 		"layers that were rejected, not refused": {func(s *State) { s.Proofs = s.Proofs[1:]; s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, nodev1.ReasonRejected},
 	} {
-		s := State{OnDisk: here}
+		s := State{Process: Process{OnDisk: here}}
 		s.Assigned, s.Local = &Version{Content: "merge", Base: "own"}, "own"
 		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Refused}, {Content: "own", Kubelet: here, Outcome: config.Refused}}
 		row.but(&s)

@@ -15,14 +15,6 @@ func (s *State) OnTrial() bool {
 	return s.Trial.isOf(s.Child)
 }
 
-// inUse is what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
-func (s *State) inUse() *Version {
-	if s.Child.NotInUse != "" {
-		return nil
-	}
-	return s.Child.Version
-}
-
 // trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).
 func trialClockRuns(s *State) bool {
 	if !s.Child.Healthy || s.Trial.worse(s.Node) != "" {
@@ -34,8 +26,8 @@ func trialClockRuns(s *State) bool {
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
-// judge turns due times into verdicts.
-func judge(s *State) {
+// judgeHealth turns due times into verdicts on the trial and its control.
+func judgeHealth(s *State) {
 	if !s.judges() {
 		return
 	}

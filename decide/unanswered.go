@@ -38,5 +38,5 @@ func askAgain(s *State, u *Unanswered) bool {
 }
 
 func askAgainAt(s *State, u *Unanswered) time.Duration {
-	return u.At + jitter(s, askAgainAfter(u.Tries), u.At)
+	return u.At + jitter(s.NodeUID, askAgainAfter(u.Tries), u.At)
 }

@@ -31,7 +31,7 @@ func TestWhenTheNextKubeletMayWait(t *testing.T) {
 		"the kubelet cannot be asked at all":       {func(s *State) { s.Proofs = append(s.Proofs, Proof{Content: AnyContent, Kubelet: here}) }, want, false},
 		"it was accepted, by another program only": {func(s *State) { s.Proofs[0].Kubelet = there }, want, false},
 	} {
-		s := State{OnDisk: here, Child: Child{Alive: true, Locked: true, Version: was, Kubelet: here}}
+		s := State{Process: Process{OnDisk: here, Child: Child{Alive: true, Locked: true, Version: was, Kubelet: here}}}
 		s.Parking, s.Assigned = true, want
 		s.Proofs = []Proof{{Content: "b", Kubelet: here, Outcome: config.Accepted}, {Content: "c", Kubelet: here, Outcome: config.Accepted}}
 		if row.but(&s); mayPark(&s, row.of) != row.waits {
@@ -55,7 +55,7 @@ func TestWhatGoesOnWithTheKubeletThatWaits(t *testing.T) {
 		"the node's files have changed": {move{kind: startChild, want: want}, Parked{want, here, "older"}, false},
 		"nothing is to be done":         {move{kind: keepChild, want: want}, Parked{want, here, "local"}, false},
 	} {
-		s := State{OnDisk: here, Local: "local"}
+		s := State{Process: Process{OnDisk: here, Local: "local"}}
 		if row.parked.fits(&s, row.next) != row.fits {
 			t.Errorf("%s: it fits: %t", name, !row.fits)
 		}
@@ -65,7 +65,7 @@ func TestWhatGoesOnWithTheKubeletThatWaits(t *testing.T) {
 // The way to the lock is told what runs, and what is fallen back to; a try that the disk does not take is no way.
 func TestTheWayToTheLock(t *testing.T) {
 	was, want := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, Version: was}}
+	s := State{Process: Process{Child: Child{Alive: true, Version: was}}}
 	s.Assigned, s.LastKnownGood, s.Local = want, was, "local"
 	if _, saves := commitPark(&s, want).(Save); !saves {
 		t.Fatal("the try is not written first")
@@ -88,11 +88,11 @@ func TestTheWayToTheLock(t *testing.T) {
 // An answer of the way to the lock that nobody waits for changes nothing; one that failed gives its try back.
 func TestTheEndOfTheWayToTheLock(t *testing.T) {
 	v := &Version{Content: "b"}
-	late := State{Child: Child{Alive: true}}
+	late := State{Process: Process{Child: Child{Alive: true}}}
 	if learnParked(&late, ParkEnded{}); late.Child.Unparkable || late.Parked != nil {
 		t.Errorf("a late answer: %+v", late.Child)
 	}
-	s := State{Doing: Park{Version: v}, Child: Child{Alive: true}}
+	s := State{Doing: Park{Version: v}, Process: Process{Child: Child{Alive: true}}}
 	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
 	if learnParked(&s, ParkEnded{}); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || !s.Child.Unparkable || s.Doing != nil {
 		t.Errorf("%+v, %+v", s.Trial, s.Child)
@@ -110,8 +110,8 @@ func TestWhatWaitsIsEnded(t *testing.T) {
 		"a look at another change":     {Foresee{Version: other}, false},
 		"a question about the content": {Prove{Version: want}, false},
 	} {
-		s := State{Parked: &Parked{Version: want}}
-		if _, ends := endParked(&s, move{kind: act, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
+		s := State{Process: Process{Parked: &Parked{Version: want}}}
+		if _, ends := endParked(&s, move{kind: perform, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
 			t.Errorf("%s: it is ended %t, the plain way from now on %t", name, ends, s.Child.Unparkable)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAPlainStartAfterOneThatWasToWait(t *testing.T) {
 // While a newer change is held, what runs is kept as it is, and what is kept of it is written.
 func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 	runs, want := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, Version: runs}, Intake: Intake{Pending: &Assigned{Version: Version{Content: "c"}}}}
+	s := State{Process: Process{Child: Child{Alive: true, Version: runs}}, Intake: Intake{Pending: &Assigned{Version: Version{Content: "c"}}}}
 	s.Disruption = Hold
 	if next := planReplace(&s, want); next.kind != keepChild {
 		t.Errorf("%+v", next)
@@ -139,7 +139,7 @@ func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 
 // What waited and was ended has not run: its try is given back.
 func TestWhatWaitedIsGone(t *testing.T) {
-	s := State{Doing: Unpark{}, Parked: &Parked{Version: &Version{Content: "b"}}}
+	s := State{Doing: Unpark{}, Process: Process{Parked: &Parked{Version: &Version{Content: "b"}}}}
 	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
 	if learnUnparked(&s); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || s.Parked != nil || s.Doing != nil {
 		t.Errorf("%+v, %+v", s.Trial, s.Parked)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package kubelet
 
 import (
@@ -18,7 +20,8 @@ import (
 // output carries the kubelet's log to the supervisor's own, and finds its end. The kubelet writes to a file below RUN_DIR and not to a
 // pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the supervisor dies. Copying is a goroutine of its
 // own: where the supervisor's own output stalls, kubelets are started and their last words known all the same, and what nobody takes is
-// given up, so that the file does not grow for ever.
+// given up, so that the file does not grow for ever. A library that follows files, such as nxadm/tail, only reads: it neither frees what was
+// copied nor gives up an output that takes nothing.
 type output struct {
 	path     string
 	to       io.Writer

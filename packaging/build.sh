@@ -6,6 +6,8 @@
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
 # (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" and
 # PROGRAMS="kubelet-supervisor" and SYSTEMS="linux" build less. SOURCE_DATE_EPOCH is the last commit's time.
+#
+# It is not goreleaser: v2.18.2 needs Go 1.27, and does not make repositories for apt and dnf or minisign's signatures as release.sh does.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -112,21 +112,21 @@ func (o *assignOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if t.views = views; o.pin {
-		t.goal.wanted.UID = t.goal.uid
+		t.until.wanted.UID = t.until.uid
 	}
-	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
+	if err := mayShare(t.written, views, t.until.wanted); err != nil {
 		return err
 	}
 	for _, warning := range t.written.Warnings {
 		o.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.goal.wanted.String()+" to")
+	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.until.wanted.String()+" to")
 }
 
 // A target is a configuration, or local, and the nodes that are to run it.
 type target struct {
 	views   []view.Node
-	goal    goal
+	until   waitCondition
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
 	written document.Document
 }
@@ -158,7 +158,7 @@ func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.
 	if err := written.Unmasked(); err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
-	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
+	t := target{written: written, until: waitConditionOf(wanted, configMap, o.wait.until == "good")}
 	if configMap.Immutable != nil && *configMap.Immutable {
 		t.pin = string(configMap.UID)
 	}
@@ -166,7 +166,7 @@ func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.
 }
 
 // changeNodes shows what is to be done, asks, and does it, node by node.
-func changeNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
+func changeNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
 	var views []view.Node
 	of := map[string]*target{}
 	grants := map[*target]*granter{}
@@ -176,51 +176,51 @@ func changeNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inte
 		for _, v := range t.views {
 			of[v.Name] = t
 		}
-		if t.goal.wanted.IsLocal() {
-			previewReset(s, t.views)
+		if t.until.wanted.IsLocal() {
+			previewReset(f, t.views)
 			continue
 		}
 		if err := t.mayLayer(); err != nil {
 			return err
 		}
-		preview(ctx, s, client, t.views, t.goal.wanted.Unpinned(), t.written)
-		grants[t] = &granter{Factory: s, client: client, wanted: t.goal.wanted, nodes: t.views, dry: o.dryRun}
+		preview(ctx, f, client, t.views, t.until.wanted.Unpinned(), t.written)
+		grants[t] = &granter{Factory: f, client: client, wanted: t.until.wanted, nodes: t.views, dry: o.dryRun}
 	}
-	takesOut(ctx, s, client, targets)
+	takesOut(ctx, f, client, targets)
 	if !o.yes && o.dryRun == cmdutil.DryRunNone {
-		if err := s.Confirm("%s %s?", question, view.CountNodes(views)); err != nil {
+		if err := f.Confirm("%s %s?", question, view.CountNodes(views)); err != nil {
 			return err
 		}
 	}
-	w := newWriter(ctx, s, client, o.dryRun)
+	w := newWriter(ctx, f, client, o.dryRun)
 	leavers := &leavers{}
 	err := cmdutil.EachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
 		t := of[v.Name]
-		if t.goal.wanted.IsLocal() {
-			return resetNode(ctx, s, w, v, o, leavers)
+		if t.until.wanted.IsLocal() {
+			return resetNode(ctx, f, w, v, o, leavers)
 		}
-		return assignNode(ctx, s, w, grants[t], v, *t, o)
+		return assignNode(ctx, f, w, grants[t], v, *t, o)
 	})
-	return errors.Join(err, revokeAfterReset(ctx, s, client, leavers))
+	return errors.Join(err, revokeAfterReset(ctx, f, client, leavers))
 }
 
-func assignNode(ctx context.Context, s *cmdutil.Factory, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
+func assignNode(ctx context.Context, f *cmdutil.Factory, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
 	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
-	after, err := w.write(ctx, v, t.goal.wanted, t.pin)
+	after, err := w.write(ctx, v, t.until.wanted, t.pin)
 	if err != nil {
 		return err
 	}
-	if err := s.PrintObject(o.print, o.dryRun.Did("assigned"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
+	if err := f.PrintObject(o.print, o.dryRun.Did("assigned"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if !o.wait.wait {
 		return nil
 	}
-	g := t.goal
+	g := t.until
 	g.text = after.Says.Assignment
-	if err := await(ctx, s, w.client, v.Name, g, o.wait); err != nil {
+	if err := await(ctx, f, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
 	}

@@ -227,7 +227,7 @@ func TestCarrier(t *testing.T) {
 				}
 				return true, node, nil
 			})
-			w := newWriter(t.Context(), b.session, b, cmdutil.DryRunNone)
+			w := newWriter(t.Context(), b.factory, b, cmdutil.DryRunNone)
 			if got := w.carrierFor(t.Context(), view.NodeOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}

@@ -58,8 +58,8 @@ func (w *waitOptions) validate() error {
 	return nil
 }
 
-// await follows a Node until it has reached the goal, and tells each change on the way. The error has the node's words.
-func await(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, g goal, w waitOptions) error {
+// await follows a Node until it has met the condition, and tells each change on the way. The error has the node's words.
+func await(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string, g waitCondition, w waitOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	news := make(chan sighting)
 	go followNode(ctx, client, name, news)
@@ -70,7 +70,7 @@ func await(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 	}()
 	ticker := time.NewTicker(lookInterval) // for what is a matter of time
 	defer ticker.Stop()
-	a := attempt{Factory: s, name: name, goal: g, wait: w, begin: time.Now()}
+	a := attempt{Factory: f, name: name, until: g, wait: w, begin: time.Now()}
 	for {
 		select {
 		case seen, more := <-news:
@@ -81,7 +81,7 @@ func await(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 				return seen.err
 			}
 			if a.err = seen.err; seen.err == nil {
-				a.goal.learn(ctx, client, seen.view)
+				a.until.learn(ctx, client, seen.view)
 				a.view = &seen.view
 			}
 		case <-ticker.C:
@@ -100,7 +100,7 @@ func await(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 type attempt struct {
 	*cmdutil.Factory
 	name         string
-	goal         goal
+	until        waitCondition
 	wait         waitOptions
 	begin        time.Time
 	view         *view.Node // as last seen
@@ -112,7 +112,7 @@ type attempt struct {
 // judge tells what is new, and whether the waiting is over.
 func (a *attempt) judge() (done bool, err error) {
 	v := *a.view
-	verdict, words := a.goal.judge(v)
+	verdict, words := a.until.judge(v)
 	if words != a.said && verdict != failed { // the error tells that
 		a.Note("%s: %s", a.name, words)
 	}
@@ -130,12 +130,12 @@ func (a *attempt) judge() (done bool, err error) {
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
-	case !v.Says.Supervised && unanswered && a.goal.wanted.IsLocal():
+	case !v.Says.Supervised && unanswered && a.until.wanted.IsLocal():
 		a.Note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
 	case !v.Says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
-	case a.goal.retry != "" && v.Says.Status.Retry != a.goal.retry && unanswered:
+	case a.until.retry != "" && v.Says.Status.Retry != a.until.retry && unanswered:
 		return true, fmt.Errorf("node %s has not heard that it is to try again; it says %s", a.name, v.ReasonAndMessage())
 	}
 	return false, nil

@@ -19,14 +19,16 @@ const (
 	checkLost    exitCode = 4
 )
 
+// checkOptions are the flags of check.
 type checkOptions struct {
+	*cmdutil.Factory
 	chosen view.Selection
 	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	config string
 }
 
-func newCheck(s *cmdutil.Factory) *cobra.Command {
-	var o checkOptions
+func newCheck(f *cmdutil.Factory) *cobra.Command {
+	o := &checkOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "check (NODE... | -l SELECTOR) (-f [KEY=]FILE... | --config [NAMESPACE/]NAME[/KEY])",
 		Short: "Say which running pods a configuration would kill, before it is assigned",
@@ -38,17 +40,8 @@ runs with, its Node and pods, and what its kubelet measures. What is not known i
 The exit code is 0 when no pod would be lost, 4 when some certainly would on any of the nodes, 3 when that is not known of one, and 1 for an error.`,
 		Example: `  kubectl kubelet check -l pool=workers -f kubelet.yaml
   kubectl kubelet check n1 --config workers-d5bf27f224`,
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			o.chosen.Names = arguments
-			if err := o.chosen.Validate(true); err != nil {
-				return err
-			}
-			if (len(o.files) > 0) == (o.config != "") {
-				return errors.New("give a file with -f, or a ConfigMap with --config")
-			}
-			return runCheck(command.Context(), s, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
@@ -56,17 +49,35 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
 	return command
 }
 
-func runCheck(ctx context.Context, s *cmdutil.Factory, o checkOptions) error {
-	client, err := s.Connect()
+// Complete takes the names of nodes.
+func (o *checkOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.chosen.Names = arguments
+	return nil
+}
+
+// Validate wants nodes, and one configuration.
+func (o *checkOptions) Validate() error {
+	if err := o.chosen.Validate(true); err != nil {
+		return err
+	}
+	if (len(o.files) > 0) == (o.config != "") {
+		return errors.New("give a file with -f, or a ConfigMap with --config")
+	}
+	return nil
+}
+
+// Run makes the forecasts, and ends with an exitCode where a pod is lost or nothing is known.
+func (o *checkOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	written, err := documentToCheck(ctx, s, client, o)
+	written, err := documentToCheck(ctx, o.Factory, client, *o)
 	if err != nil {
 		return err
 	}
 	for _, warning := range written.Warnings {
-		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
+		o.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
@@ -78,16 +89,16 @@ func runCheck(ctx context.Context, s *cmdutil.Factory, o checkOptions) error {
 	impacts := make([]document.Impact, len(views))
 	read := onceEach(client)
 	askNodes(ctx, views, func(ctx context.Context, i int) {
-		compared, err := compareWith(ctx, s, client, read, views[i], written)
+		compared, err := compareWith(ctx, o.Factory, client, read, views[i], written)
 		if err != nil {
 			impacts[i] = document.UnknownImpact(err)
 			return
 		}
-		impacts[i] = foresee(ctx, s, client, views[i], compared)
+		impacts[i] = foresee(ctx, o.Factory, client, views[i], compared)
 	})
 	var code exitCode
 	for i, found := range impacts {
-		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", views[i].Name, found.Text); err != nil {
+		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", views[i].Name, found.Text); err != nil {
 			return err
 		}
 		code = max(code, impactCode(found))
@@ -109,9 +120,9 @@ func impactCode(i document.Impact) exitCode {
 	return 0
 }
 
-func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
+func documentToCheck(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
 	if len(o.files) == 0 {
-		wanted, err := document.ParseReference(o.config, s.Namespace())
+		wanted, err := document.ParseReference(o.config, f.Namespace())
 		if err != nil {
 			return document.Document{}, err
 		}
@@ -128,7 +139,7 @@ func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.
 		}
 		return written, written.Unmasked()
 	}
-	files, err := pushFiles(ctx, s, client, pushOptions{files: o.files})
+	files, err := pushFiles(ctx, f, client, pushOptions{files: o.files})
 	if err != nil {
 		return document.Document{}, err
 	}

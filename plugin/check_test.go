@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, roomy(test.node), active)
 			b.pods = runningPods(7)
-			b.session.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) {
+			b.factory.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) {
 				return b.host, map[bool]error{true: errors.New("no statistics")}[b.host.NodeFS == nil]
 			}
 			if test.prepare != nil {
@@ -112,7 +112,7 @@ func ofVersion(node *corev1.Node, version string) *corev1.Node {
 func TestCheckOfNodes(t *testing.T) {
 	active := configMapOf("active", document.Header)
 	b := newBench(t, roomy(assignedNode("n1", active)), roomy(localNode("n2")), roomy(assignedNode("n3", active)), active, configMapOf("workers", document.Header+"maxPods: 6\n"))
-	b.session.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	b.factory.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
 		return runningPods(map[string]int{"n1": 2, "n2": 7, "n3": 8}[node]), nil
 	}
 	const certain = ": 2 of 8 running pods would be killed at the restart: default/be7 (OutOfpods), default/be8 (OutOfpods)\n"
@@ -160,7 +160,7 @@ func TestCheckRefuses(t *testing.T) {
 func TestImpactIsShown(t *testing.T) {
 	active := configMapOf("active", document.Header)
 	b := newBench(t, roomy(assignedNode("n1", active)), roomy(assignedNode("n2", active)), roomy(assignedNode("n3", active)), active, configMapOf("workers", document.Header+"maxPods: 3\n"))
-	b.session.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	b.factory.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
 		return runningPods(map[string]int{"n2": 7}[node]), nil
 	}
 	const lost = "4 of 7 running pods would be killed at the restart: default/be4 (OutOfpods), default/be5 (OutOfpods), default/be6 (OutOfpods), default/be7 (OutOfpods)\n"

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
-	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestConfig(t *testing.T) {
@@ -31,14 +30,4 @@ func TestConfigOfAnotherVersion(t *testing.T) {
 	node.Status.NodeInfo.KubeletVersion = "v1.30.1"
 	_, stderr := newBench(t, node).do(t, "config", "n1", "--changed")
 	contains(t, stderr, "defaults of Kubernetes 1.24", "runs v1.30.1")
-}
-
-func FuzzParseConfigz(f *testing.F) {
-	f.Add([]byte(`{"kubeletconfig":{"maxPods":20}}`))
-	f.Add([]byte(`{"kubeletconfig":null}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if tree, err := view.ParseConfigz(body); err == nil && len(document.ChangedFrom(tree, tree)) > 0 {
-			t.Errorf("%s differs from itself", body)
-		}
-	})
 }

@@ -19,36 +19,57 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDescribe(s *cmdutil.Factory) *cobra.Command {
-	print := genericclioptions.NewPrintFlags("")
+// describeOptions are the flags of describe.
+type describeOptions struct {
+	*cmdutil.Factory
+	node  string
+	print *genericclioptions.PrintFlags
+}
+
+func newDescribe(f *cmdutil.Factory) *cobra.Command {
+	o := &describeOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "describe NODE",
 		Short: "Tell the whole story of a node's configuration: sources, trial, the last change, errors, events",
 		Example: `  kubectl kubelet describe n1
   kubectl kubelet describe n1 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			v, err := view.GetNode(command.Context(), client, arguments[0])
-			if err != nil {
-				return err
-			}
-			if *print.OutputFormat != "" {
-				return printViews(s, []view.Node{v}, print, true)
-			}
-			return runDescribe(command.Context(), s, client, v)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	print.AddFlags(command)
+	o.print.AddFlags(command)
 	return command
 }
 
-func runDescribe(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
-	t := view.NewTable(s.Out)
+// Complete takes the name of the node.
+func (o *describeOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *describeOptions) Validate() error {
+	return nil
+}
+
+// Run reads the node, and tells of it.
+func (o *describeOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	v, err := view.GetNode(ctx, client, o.node)
+	if err != nil {
+		return err
+	}
+	if *o.print.OutputFormat != "" {
+		return printViews(o.Factory, []view.Node{v}, o.print, true)
+	}
+	return describeNode(ctx, o.Factory, client, v)
+}
+
+func describeNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
+	t := view.NewTable(f.Out)
 	t.Row("Node:", v.Name)
 	t.Row("Kubelet:", v.Kubelet(), map[bool]string{true: "Ready", false: "not Ready"}[v.Ready()])
 	assignment := "nothing, so " + nodev1.Local
@@ -71,42 +92,42 @@ func runDescribe(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inte
 	if v.Says.Problem != nil {
 		t.Row("Problem:", v.Says.Problem.Error())
 	}
-	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(s.Now(), v.LastSpoke())))
+	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(f.Now(), v.LastSpoke())))
 	for _, line := range view.Wrap(v.Message(), view.LineWidth) {
 		t.Row("", line)
 	}
 	if v.Says.Status.Trial != nil {
-		t.Row("Trial:", v.TrialText(s.Now()))
+		t.Row("Trial:", v.TrialText(f.Now()))
 	}
-	for i, words := range v.ChangeText(s.Now()) {
+	for i, words := range v.ChangeText(f.Now()) {
 		t.Row([]string{"Last change:", ""}[min(i, 1)], words)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return describeEvents(ctx, s, client, v)
+	return describeEvents(ctx, f, client, v)
 }
 
 // describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
-func describeEvents(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
+func describeEvents(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": v.Name}.AsSelector().String()
 	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
-		s.Note("Events cannot be read: %v", err)
+		f.Note("Events cannot be read: %v", err)
 		return nil
 	}
 	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
 		return e.Source.Component != "kubelet-supervisor" && e.ReportingController != "kubelet-supervisor"
 	})
 	if len(events) == 0 {
-		_, _ = fmt.Fprintln(s.Out, "Events:  none of the last hour")
+		_, _ = fmt.Fprintln(f.Out, "Events:  none of the last hour")
 		return nil
 	}
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	_, _ = fmt.Fprintln(s.Out, "Events:")
-	t := view.NewTable(s.Out)
+	_, _ = fmt.Fprintln(f.Out, "Events:")
+	t := view.NewTable(f.Out)
 	for _, e := range events {
-		t.Row("  "+view.Age(s.Now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
+		t.Row("  "+view.Age(f.Now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
 	}
 	return t.Flush()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -14,8 +13,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDiff(s *cmdutil.Factory) *cobra.Command {
-	var config string
+// diffOptions are the flags of diff.
+type diffOptions struct {
+	*cmdutil.Factory
+	node, config string
+}
+
+func newDiff(f *cmdutil.Factory) *cobra.Command {
+	o := &diffOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "diff NODE",
 		Short: "Compare what a node is assigned, or could be, with what its kubelet runs with",
@@ -28,27 +33,37 @@ The exit code is 0 when nothing differs, 1 when something does, and 2 for an err
   kubectl kubelet diff n1 --config workers-d5bf27f224`,
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			return runDiff(command.Context(), s, client, arguments[0], config)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of what is assigned")
+	command.Flags().StringVar(&o.config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of what is assigned")
 	return command
 }
 
-func runDiff(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name, config string) error {
-	v, err := view.GetNode(ctx, client, name)
+// Complete takes the name of the node.
+func (o *diffOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *diffOptions) Validate() error {
+	return nil
+}
+
+// Run compares, and ends with errDiffers where something differs.
+func (o *diffOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	v, err := view.GetNode(ctx, client, o.node)
 	if err != nil {
 		return err
 	}
 	wanted, ok := v.Current()
-	if config != "" {
-		wanted, err = document.ParseReference(config, s.Namespace())
+	if o.config != "" {
+		wanted, err = document.ParseReference(o.config, o.Namespace())
 	} else if !ok {
 		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.Says.Assignment)
 	}
@@ -66,15 +81,15 @@ func runDiff(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interfac
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
-	compared, err := compareOne(ctx, s, client, v, written)
+	compared, err := compareOne(ctx, o.Factory, client, v, written)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), wanted)
-	writeComparison(s.Out, compared, v)
+	_, _ = fmt.Fprintf(o.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), wanted)
+	writeComparison(o.Out, compared, v)
 	if compared.ChangesNothing() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(s.Out, "  "+foresee(ctx, s, client, v, compared).Text)
+	_, _ = fmt.Fprintln(o.Out, "  "+foresee(ctx, o.Factory, client, v, compared).Text)
 	return errDiffers
 }

@@ -7,7 +7,7 @@
 //     with the node's own words, a remedy, and exit code 1.
 //   - Nodes are trusted with what they say about themselves, as a report, and with nothing else. A rollback goes by what this
 //     plugin recorded in a namespace where nodes cannot write, and never by what a Node says. Nobody's text
-//     reaches a terminal as it is (printable.go), and what the field table calls secret is masked.
+//     reaches a terminal as it is (view/printable.go), and what the field table calls secret is masked.
 //   - Permissions are the least that will do: a node may read the ConfigMaps that it is assigned, each by its name.
 //
 // Everything it does can be done with plain kubectl: the contract is the Node's annotations and condition (docs/reference/contract.md).

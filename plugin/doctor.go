@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,9 +18,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDoctor(s *cmdutil.Factory) *cobra.Command {
-	var answer time.Duration
-	var all bool
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	*cmdutil.Factory
+	node   string
+	all    bool          // what all nodes have in common
+	answer time.Duration // how long the supervisor is waited for
+}
+
+func newDoctor(f *cmdutil.Factory) *cobra.Command {
+	o := &doctorOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "doctor (NODE | --all)",
 		Short: "Check everything between an assignment and the kubelet, and say what to mend",
@@ -35,75 +41,69 @@ impersonate it, else as yourself.
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
 assignment, and spoke since the kubelet was started.
 
-With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. And it lists nodes whose
+With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
+the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
 assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
 assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1
   kubectl kubelet doctor --all`,
 		Args: func(command *cobra.Command, arguments []string) error {
-			if all {
+			if o.all {
 				return cobra.NoArgs(command, arguments)
 			}
 			return cobra.ExactArgs(1)(command, arguments)
 		},
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			d := &diagnosis{Factory: s, client: client}
-			if all {
-				if err := d.examineAll(command.Context()); err != nil {
-					return err
-				}
-				return d.verdict("")
-			}
-			if d.node, err = view.GetNode(command.Context(), client, arguments[0]); err != nil {
-				return err
-			}
-			d.awaitAnswer(command.Context(), answer)
-			d.examine(command.Context())
-			return d.verdict("node " + d.node.Name + ": ")
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().BoolVar(&all, "all", false, "check what all nodes have in common, and list assignments that nothing accounts for")
-	command.Flags().DurationVar(&answer, "answer-timeout", 5*time.Second, "how long to wait for the supervisor's answer to the assignment")
+	command.Flags().BoolVar(&o.all, "all", false, "check what all nodes have in common, and list assignments that nothing accounts for")
+	command.Flags().DurationVar(&o.answer, "answer-timeout", 5*time.Second, "how long to wait for the supervisor's answer to the assignment")
 	return command
+}
+
+// Complete takes the name of the node.
+func (o *doctorOptions) Complete(_ *cobra.Command, arguments []string) error {
+	if !o.all {
+		o.node = arguments[0]
+	}
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *doctorOptions) Validate() error {
+	return nil
+}
+
+// Run examines, and ends with an error where something is wrong.
+func (o *doctorOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	d := &diagnosis{Factory: o.Factory, findings: findings{to: o.Out}, client: client}
+	if o.all {
+		if err := d.examineAll(ctx); err != nil {
+			return err
+		}
+		return d.verdict("")
+	}
+	if d.node, err = view.GetNode(ctx, client, o.node); err != nil {
+		return err
+	}
+	d.awaitAnswer(ctx, o.answer)
+	d.examine(ctx)
+	return d.verdict("node " + d.node.Name + ": ")
 }
 
 // unknownFor is how long a condition may be Unknown: a change that is under way takes a minute or two.
 const unknownFor = 5 * time.Minute
 
-// A diagnosis goes along the chain and counts what is wrong.
+// A diagnosis goes along the chain.
 type diagnosis struct {
 	*cmdutil.Factory
-	client   kubernetes.Interface
-	node     view.Node
-	problems int
-}
-
-// verdict is an error where something is wrong, with a prefix.
-func (d *diagnosis) verdict(of string) error {
-	switch d.problems {
-	case 0:
-		return nil
-	case 1:
-		return errors.New(of + "one thing is wrong")
-	}
-	return fmt.Errorf("%s%d things are wrong", of, d.problems)
-}
-
-func (d *diagnosis) say(mark, format string, values ...any) {
-	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, view.Shorten(view.Sprintf(format, values), view.MaxError))
-}
-
-func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
-func (d *diagnosis) unknown(format string, values ...any) { d.say("unknown", format, values...) }
-func (d *diagnosis) note(format string, values ...any)    { d.say("note", format, values...) }
-func (d *diagnosis) wrong(format string, values ...any) {
-	d.problems++
-	d.say("WRONG", format, values...)
+	findings
+	client kubernetes.Interface
+	node   view.Node
 }
 
 func (d *diagnosis) examine(ctx context.Context) {

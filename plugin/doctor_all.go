@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,13 +17,11 @@ import (
 // auditPage says how to find who assigned what.
 const auditPage = "docs/howto/audit.md"
 
-// examineAll looks at what all nodes have in common, and lists the assignments that nothing on their Node accounts for. While a policy does not
-// hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
+// examineAll looks at what all nodes have in common, lists what was written before a policy held, and the assignments that nothing on their Node
+// accounts for. While a policy does not hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
 func (d *diagnosis) examineAll(ctx context.Context) error {
 	d.examineNamespace(ctx)
-	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
-		d.noteBinding(ctx)
-	}
+	d.examinePolicy(ctx, packaging.Policy, "limits who may assign")
 	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
 	pools, err := d.ListPools(ctx, d.client)
 	if err != nil {
@@ -38,17 +35,9 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.examineWritten(ctx, views, pools)
 	d.examineRecords(views, pools)
 	return nil
-}
-
-// noteBinding says since when the policy for Nodes holds: who broke the glass made the binding again afterwards.
-func (d *diagnosis) noteBinding(ctx context.Context) {
-	binding, err := d.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, packaging.Policy, metav1.GetOptions{})
-	if err == nil && !binding.CreationTimestamp.IsZero() {
-		d.note("the binding of the admission policy %s exists since %s: nothing is known of who could assign before", packaging.Policy,
-			binding.CreationTimestamp.UTC().Format(time.RFC3339))
-	}
 }
 
 // examineRecords compares what each Node is assigned with the record of the plugin and the mark of the controller. Both can be forged by whoever

@@ -158,7 +158,7 @@ func TestDoctorBeforePolicies(t *testing.T) {
 func TestDoctorProbesAsYourself(t *testing.T) {
 	b := newBench(t, append(policies(t), localNode("n1"))...)
 	b.enforces()
-	b.session.ConnectAs = func(string, ...string) (kubernetes.Interface, error) {
+	b.factory.ConnectAs = func(string, ...string) (kubernetes.Interface, error) {
 		node := newBench(t, localNode("n1"))
 		node.answersProbes("cannot impersonate")
 		return node, nil

@@ -21,13 +21,13 @@ import (
 // editConfig lets a person edit what a kubelet runs with and is not its default, and takes what he changed: a default of today is nothing to
 // keep for years, nor is what one node has in its own file. Nil when it was left as it was. What was written is kept in a file when it
 // cannot be used.
-func editConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o pushOptions) (files []document.File, err error) {
-	node, err := readRunningNode(ctx, s, client, o.edit)
+func editConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) (files []document.File, err error) {
+	node, err := readRunningNode(ctx, f, client, o.edit)
 	if err != nil {
 		return nil, err
 	}
 	if len(node.left) > 0 {
-		s.Note("Left out, for it belongs to node %s alone, or may be a secret: %s", node.Name, strings.Join(node.left, ", "))
+		f.Note("Left out, for it belongs to node %s alone, or may be a secret: %s", node.Name, strings.Join(node.left, ", "))
 	}
 	before, err := document.Encode(node.Name, config.Masked(node.shown))
 	if err != nil {
@@ -46,7 +46,7 @@ func editConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", file.Name(), err)
 	}
-	if err := s.Edit(file.Name()); err != nil {
+	if err := f.Edit(file.Name()); err != nil {
 		return nil, err
 	}
 	content, err := os.ReadFile(file.Name())
@@ -54,10 +54,10 @@ func editConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 		return nil, fmt.Errorf("reading what was edited: %w", err)
 	}
 	if bytes.Equal(bytes.TrimSpace(before), bytes.TrimSpace(content)) {
-		s.Note("Nothing was changed, so nothing is pushed.")
+		f.Note("Nothing was changed, so nothing is pushed.")
 		return nil, nil
 	}
-	files, err = changedFiles(s, o.name, node, content)
+	files, err = changedFiles(f, o.name, node, content)
 	if err != nil {
 		return nil, fmt.Errorf("what was edited is not pushed: %w; it is kept in %s: correct it and push with -f %s --against %s", err, file.Name(), file.Name(), node.Name)
 	}
@@ -65,12 +65,12 @@ func editConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 }
 
 // differences takes from a file what it has otherwise than a node runs with.
-func differences(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o pushOptions, files []document.File) ([]document.File, error) {
-	node, err := readRunningNode(ctx, s, client, o.against)
+func differences(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions, files []document.File) ([]document.File, error) {
+	node, err := readRunningNode(ctx, f, client, o.against)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := changedFiles(s, o.name, node, files[0].Content)
+	changed, err := changedFiles(f, o.name, node, files[0].Content)
 	if err != nil || changed == nil {
 		return nil, err
 	}
@@ -92,13 +92,13 @@ type runningNode struct {
 }
 
 // readRunningNode asks about a node to whose configuration a change is to be made.
-func readRunningNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string) (*runningNode, error) {
-	view, tree, err := runningConfig(ctx, s, client, name)
+func readRunningNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string) (*runningNode, error) {
+	view, tree, err := runningConfig(ctx, f, client, name)
 	if err != nil {
 		return nil, err
 	}
 	n := &runningNode{Node: view, runs: tree}
-	if n.shown, err = onlyChanged(s, view, tree); err != nil {
+	if n.shown, err = onlyChanged(f, view, tree); err != nil {
 		return nil, err
 	}
 	n.left = document.RemoveNodeSpecific(n.shown)
@@ -149,7 +149,7 @@ func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interfac
 
 // changedFiles makes the configuration with what a person has changed of what a node runs with: a layer over its own file and over the layers
 // that it runs; in a whole file that it runs the change is made. Nil when nothing was.
-func changedFiles(s *cmdutil.Factory, name string, n *runningNode, content []byte) ([]document.File, error) {
+func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byte) ([]document.File, error) {
 	after, err := document.Read(map[string]string{document.DefaultKey: string(content)}, document.DefaultKey)
 	if err != nil {
 		return nil, err
@@ -157,9 +157,9 @@ func changedFiles(s *cmdutil.Factory, name string, n *runningNode, content []byt
 	if after.Over != nil {
 		return nil, errors.New("it is a configuration of layers, and was to be a KubeletConfiguration")
 	}
-	patch := document.Difference(config.Masked(n.runs), n.shown, after.Tree)
+	patch := document.Difference(config.Masked(n.runs), config.Masked(n.shown), after.Tree)
 	if len(patch) == 0 {
-		s.Note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
+		f.Note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
 		return nil, nil
 	}
 	file := document.File{Key: document.DefaultKey, Name: "the edited configuration"}
@@ -167,11 +167,11 @@ func changedFiles(s *cmdutil.Factory, name string, n *runningNode, content []byt
 	case n.active == nil:
 		file.Content, err = document.EncodeLayers([]config.Layer{{Name: document.FreeName(name, nil), From: "edit of " + n.Name, Patch: patch}})
 	case n.over != nil:
-		s.Note("Node %s runs layers; they stay, and what was changed is laid over them.", n.Name)
+		f.Note("Node %s runs layers; they stay, and what was changed is laid over them.", n.Name)
 		file.Key = n.active.Key
 		file.Content, err = document.EncodeLayers(document.AddPatch(n.written, name, n.Name, patch))
 	default:
-		s.Note("Node %s runs a whole file, %s; what was changed is changed in it. For a layer instead, go back to the node's own file first, or push --set.", n.Name, n.active.Name)
+		f.Note("Node %s runs a whole file, %s; what was changed is changed in it. For a layer instead, go back to the node's own file first, or push --set.", n.Name, n.active.Name)
 		file.Key = n.active.Key
 		file.Content, err = document.Patch(n.active.Content, patch)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newExplain(s *cmdutil.Factory) *cobra.Command {
-	var o explainOptions
+func newExplain(f *cmdutil.Factory) *cobra.Command {
+	o := &explainOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "explain NODE [FIELD...]",
 		Short: "Say what sets a field of a node's kubelet configuration, as far as that is seen from outside",
@@ -37,29 +37,36 @@ is explained; with --all, every field.`,
   kubectl kubelet explain n1 --all -o json`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return completeExplain(s, command, arguments, begun)
+			return completeExplain(f, command, arguments, begun)
 		},
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if o.format != "" && o.format != "json" {
-				return fmt.Errorf("-o %s is not known; give json", o.format)
-			}
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			o.fields = nil
-			for _, field := range arguments[1:] {
-				o.fields = append(o.fields, strings.ReplaceAll(field, `\.`, "."))
-			}
-			return runExplain(command.Context(), s, client, arguments[0], o)
-		},
+		RunE: cmdutil.RunE(o),
 	}
 	command.Flags().BoolVar(&o.all, "all", false, "every field that the kubelet runs with")
 	command.Flags().StringVarP(&o.format, "output", "o", "", "json for machines")
 	return command
 }
 
+// Complete takes the name of the node, and fields.
+func (o *explainOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node, o.fields = arguments[0], nil
+	for _, field := range arguments[1:] {
+		o.fields = append(o.fields, strings.ReplaceAll(field, `\.`, "."))
+	}
+	return nil
+}
+
+// Validate refuses formats that are not known.
+func (o *explainOptions) Validate() error {
+	if o.format != "" && o.format != "json" {
+		return fmt.Errorf("-o %s is not known; give json", o.format)
+	}
+	return nil
+}
+
+// explainOptions are the flags of explain.
 type explainOptions struct {
+	*cmdutil.Factory
+	node   string
 	fields []string
 	all    bool
 	format string
@@ -68,8 +75,13 @@ type explainOptions struct {
 // byNode is who sets what no layer does, in the words of somebody who does not see the node.
 const byNode = "the node's own file, a drop-in file, a flag or a default"
 
-func runExplain(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, o explainOptions) error {
-	node, tree, err := runningConfig(ctx, s, client, name)
+// Run explains the fields.
+func (o *explainOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	node, tree, err := runningConfig(ctx, o.Factory, client, o.node)
 	if err != nil {
 		return err
 	}
@@ -98,7 +110,7 @@ func runExplain(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 		if list == nil {
 			list = []config.Explanation{}
 		}
-		return s.WriteWhole("json", func(to io.Writer) error {
+		return o.WriteWhole("json", func(to io.Writer) error {
 			encoder := json.NewEncoder(to)
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
@@ -109,17 +121,17 @@ func runExplain(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 			}{node.Name, runs, list})
 		})
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s:\n", node.Name, runs)
+	_, _ = fmt.Fprintf(o.Out, "%s runs %s:\n", node.Name, runs)
 	for _, e := range list {
-		if _, err := io.WriteString(s.Out, e.Text(len(o.fields) > 0)); err != nil {
+		if _, err := io.WriteString(o.Out, e.Text(len(o.fields) > 0)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case len(list) == 0 && len(o.fields) == 0:
-		s.Note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
+		o.Note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
 	case len(list) == 0:
-		s.Note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
+		o.Note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
 	}
 	return nil
 }
@@ -179,9 +191,9 @@ func checkpointIn(told map[string]any, node view.Node) string {
 }
 
 // completeExplain gives nodes first, then fields.
-func completeExplain(s *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completeExplain(f *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
-		return s.CompleteNodes(command, arguments, begun)
+		return f.CompleteNodes(command, arguments, begun)
 	}
 	var names []string
 	for _, field := range config.Fields() {

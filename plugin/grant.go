@@ -229,7 +229,7 @@ func (l *leavers) add(v view.Node) {
 
 // revokeAfterReset takes back what nodes may read, in one write for each grant, where this person may: else prune does, by somebody who
 // may.
-func revokeAfterReset(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, l *leavers) error {
+func revokeAfterReset(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, l *leavers) error {
 	if len(l.views) == 0 {
 		return nil
 	}
@@ -240,13 +240,13 @@ func revokeAfterReset(ctx context.Context, s *cmdutil.Factory, client kubernetes
 			namespaces[r.Namespace] = true
 		}
 	}
-	err := revoke(ctx, s, client, "", nodes)
+	err := revoke(ctx, f, client, "", nodes)
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if err := revoke(ctx, s, client, namespace, nodes); apierrors.IsForbidden(err) {
-			s.Note("What %s may read in namespace %s stays (%v); kubectl kubelet prune removes it", view.CountNodes(l.views), namespace, err)
+		if err := revoke(ctx, f, client, namespace, nodes); apierrors.IsForbidden(err) {
+			f.Note("What %s may read in namespace %s stays (%v); kubectl kubelet prune removes it", view.CountNodes(l.views), namespace, err)
 		} else if err != nil {
 			return fmt.Errorf("%s reset, but: %w", view.CountNodes(l.views), err)
 		}
@@ -262,7 +262,7 @@ func isGrant(binding *rbacv1.RoleBinding) bool {
 }
 
 // revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
-func revoke(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, namespace string, users map[string]bool) error {
+func revoke(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, namespace string, users map[string]bool) error {
 	return retry.RetryOnConflict(grantConflicts, func() error {
 		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 		if err != nil {
@@ -284,7 +284,7 @@ func revoke(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface
 					who = strings.TrimPrefix(user, nodeUser(""))
 				}
 			}
-			s.Note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
+			f.Note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
 		}
 		return nil
 	})

@@ -20,8 +20,15 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newHistory(s *cmdutil.Factory) *cobra.Command {
-	print := genericclioptions.NewPrintFlags("")
+// historyOptions are the flags of history.
+type historyOptions struct {
+	*cmdutil.Factory
+	node  string
+	print *genericclioptions.PrintFlags
+}
+
+func newHistory(f *cmdutil.Factory) *cobra.Command {
+	o := &historyOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show what was assigned to a node, and what became of it",
@@ -30,21 +37,31 @@ func newHistory(s *cmdutil.Factory) *cobra.Command {
 annotate say, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			return runHistory(command.Context(), s, client, arguments[0], print)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	print.AddFlags(command)
+	o.print.AddFlags(command)
 	return command
 }
 
-func runHistory(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
-	v, err := view.GetNode(ctx, client, name)
+// Complete takes the name of the node.
+func (o *historyOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *historyOptions) Validate() error {
+	return nil
+}
+
+// Run prints the record of the node.
+func (o *historyOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	v, err := view.GetNode(ctx, client, o.node)
 	if err != nil {
 		return err
 	}
@@ -58,28 +75,28 @@ func runHistory(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 	if stands {
 		entries[last].Outcome = v.Outcome()
 	}
-	if *print.OutputFormat != "" {
-		return printEntries(s, v.Name, entries, print)
+	if *o.print.OutputFormat != "" {
+		return printEntries(o.Factory, v.Name, entries, o.print)
 	}
 	if len(entries) == 0 {
-		s.Note("Nothing was assigned to %s with this plugin.", v.Name)
+		o.Note("Nothing was assigned to %s with this plugin.", v.Name)
 		return nil
 	}
-	t := view.NewTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
+	t := view.NewTable(o.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
 	for i, e := range entries {
-		t.Row(strconv.Itoa(i+1), view.Age(s.Now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), entryNote(ctx, client, e))
+		t.Row(strconv.Itoa(i+1), view.Age(o.Now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), entryNote(ctx, client, e))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if !stands {
-		s.Note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
+		o.Note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
 	}
 	return nil
 }
 
 // printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
-func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
+func printEntries(f *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -97,7 +114,7 @@ func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *
 		}
 		list = append(list, printed)
 	}
-	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return f.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
 	})})
 }

@@ -54,6 +54,7 @@ var commandLines = []struct {
 	{"check -l pool=workers --config wanted", true},
 	{"history n1", false},
 	{"doctor n1 --answer-timeout=0s", true},
+	{"doctor --all", false},
 	{"rollout", false},
 	{"rollout status workers --watch=false", false},
 	{"rollout history workers", false},
@@ -79,7 +80,7 @@ var offline = map[string]bool{"": true, "rollout": true, "pool": true, "package-
 
 // Every command of the plugin has a line.
 func TestEveryCommandHasALine(t *testing.T) {
-	root := newRoot(newBench(t).session, "test")
+	root := newRoot(newBench(t).factory, "test")
 	has := map[*cobra.Command]bool{}
 	for _, row := range commandLines {
 		command, _, err := root.Find(strings.Fields(row.line))
@@ -123,11 +124,11 @@ func newDesk(t *testing.T, server, user string) *desk {
 func (d *desk) run(line string) (code int, said string) {
 	d.t.Helper()
 	var output lockedBuffer
-	s := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
+	f := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
 	reader := view.NodeReader{Timeout: d.patience, Limit: 1 << 20}
-	s.Configz, s.Pods, s.Summary = reader.Configz, reader.Pods, reader.Summary
-	s.Now = func() time.Time { return noon }
-	s.Edit = func(file string) error {
+	f.Configz, f.Pods, f.Summary = reader.Configz, reader.Pods, reader.Summary
+	f.Now = func() time.Time { return noon }
+	f.Edit = func(file string) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -137,7 +138,7 @@ func (d *desk) run(line string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
 	defer cancel()
 	arguments := append(strings.Fields(d.words.Replace(line)), "--kubeconfig="+d.kubeconfig, "--cache-dir="+d.t.TempDir())
-	code = execute(ctx, s, arguments, "test")
+	code = execute(ctx, f, arguments, "test")
 	return code, output.buffer.String()
 }
 

@@ -97,6 +97,8 @@ func hostileWorlds() map[string]func(*testing.T) *bench {
 		"a duration":     document.Header + `syncFrequency: ` + quoted(longText),
 		"unknown":        document.Header + strings.Repeat("x", 200_000) + ": 1\n" + quoted(hostileText) + ": " + quoted(leaked) + "\n",
 		"secrets":        document.Header + secretFields,
+		"a secret time":  document.Header + "syncFrequency: tcp://me:" + leaked + "@host\n",
+		"a secret limit": document.Header + "fileCheckFrequency: " + leaked + "\n",
 		"a layer":        layersText(`- {name: fleet, from: `+quoted(longText)+`, patch: {staticPodURL: `+leaked+`, clusterDomain: `+quoted(longText)+`}}`, `- {name: gpu, from: x, patch: {`+quoted(hostileText)+`: `+quoted(hostileText)+`}}`),
 		"a layer's name": layersText(`- {name: ` + quoted(longText) + `, patch: {maxPods: 1}}`),
 	} {
@@ -126,7 +128,7 @@ func hostileBench(t *testing.T, node *corev1.Node, p *fakePool, content string) 
 
 // answersConfigz lets every kubelet answer so.
 func (b *bench) answersConfigz(body string) {
-	b.session.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+	b.factory.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		tree, err := view.ParseConfigz([]byte(body))
 		if err != nil {
 			return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)
@@ -135,8 +137,8 @@ func (b *bench) answersConfigz(body string) {
 	}
 }
 
-const secretFields = "staticPodURL: https://me:" + leaked + "@host/?" + leaked + "\nstaticPodURLHeader: {Authorization: [Bearer " + leaked + "]}\nimageServiceEndpoint: tcp://me:" + leaked +
-	"@host\nstaticPodURLHeaders: {Authorization: [" + leaked + "]}\n"
+const secretFields = "staticPodURL: https://me:" + leaked + "@host/?" + leaked + "\nstaticPodURLHeader: {Authorization: [Bearer " + leaked + "], " + leaked + ": [x]}\nimageServiceEndpoint: tcp://me:" + leaked +
+	"@host\nstaticPodURLHeaders: {Authorization: [" + leaked + "], " + leaked + ": 1}\n"
 
 // hostileNode writes the text wherever a node can, or who may patch its status. With whole only its texts are so, and what they are in is as it
 // should be.
@@ -256,6 +258,6 @@ func hostileDocument(text string) string {
 
 func hostileConfigz(text string) string {
 	return `{"kubeletconfig": {"maxPods": 42, "clusterDomain": ` + quoted(text) + `, "clusterDNS": [` + quoted(text) + `], "evictionHard": {` + quoted(text) + `: ` + quoted(text) + `}, "syncFrequency": ` +
-		quoted(text) + `, ` + quoted(text) + `: ` + quoted(text) + `, "staticPodURL": "https://me:` + leaked + `@host", "staticPodURLHeader": {"A` + leaked[:3] + `": ["` + leaked + `"]}, "imageServiceEndpoint": "tcp://me:` +
+		quoted(text) + `, ` + quoted(text) + `: ` + quoted(text) + `, "staticPodURL": "https://me:` + leaked + `@host", "staticPodURLHeader": {"` + leaked + `": ["` + leaked + `"]}, "imageServiceEndpoint": "tcp://me:` +
 		leaked + `@host", "logging": {` + quoted(text) + `: [` + quoted(text) + `]}}}`
 }

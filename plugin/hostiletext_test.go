@@ -32,7 +32,7 @@ func hostileLines(t *testing.T) map[string][]string {
 	return map[string][]string{
 		"assign": {"n1 --config workers --yes --timeout 1s", "n1 --config workers --dry-run=server", "n1 --config layers --dry-run=client", "-l pool=workers --config workers --dry-run=client"},
 		"check":  {"n1 --config workers", "n1 -f " + pushed},
-		"config": {"n1", "n1 --changed"}, "describe": {"n1"}, "diff": {"n1", "n1 --config workers", "n1 --config layers"}, "doctor": {"n1 --answer-timeout 1s"},
+		"config": {"n1", "n1 --changed"}, "describe": {"n1"}, "diff": {"n1", "n1 --config workers", "n1 --config layers"}, "doctor": {"n1 --answer-timeout 1s", "--all"},
 		"explain": {"n1", "n1 --all", "n1 maxPods"}, "history": {"n1"}, "install": {"--dry-run=client"},
 		"pool diff": {"workers -f " + pool}, "prune": {"--yes", "--dry-run=client --min-age 0s"},
 		"push":  {"x -f " + pushed, "x --edit n1 --yes", "x -f " + pushed + " --against n1", "x --set maxPods=1"},
@@ -54,7 +54,7 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(worlds)) {
 		makes := worlds[kind]
 		t.Run(kind, func(t *testing.T) {
-			for _, command := range commandsOf(newRoot(newBench(t).session, "test"), "") {
+			for _, command := range commandsOf(newRoot(newBench(t).factory, "test"), "") {
 				if slices.Contains(ownText, command.path) {
 					continue
 				}
@@ -83,9 +83,9 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 							defer cancel()
 							b := makes(t)
 							var out, errs lockedBuffer
-							b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-							b.session.Edit = func(string) error { return nil }
-							execute(ctx, b.session, arguments, "test")
+							b.factory.Out, b.factory.ErrOut, b.factory.In = &out, &errs, b.input
+							b.factory.Edit = func(string) error { return nil }
+							execute(ctx, b.factory, arguments, "test")
 							if ctx.Err() != nil {
 								t.Errorf("%v does not end", arguments)
 							}
@@ -138,7 +138,7 @@ func faultsOf(text, format string) (faults []string) {
 	return faults
 }
 
-// isObject tells whether it is an object of the API server, which -o prints whole, as kubectl get does.
+// isObject tells whether it is an object of the API server, which -o prints whole: a command has made or changed it.
 func isObject(text string) bool {
 	var object struct{ Kind string }
 	if json.Unmarshal([]byte(text), &object) != nil && yaml.Unmarshal([]byte(text), &object) != nil {

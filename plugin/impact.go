@@ -16,7 +16,7 @@ import (
 )
 
 // foresee asks for what the comparison lacks, and makes the forecast.
-func foresee(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, compared document.Comparison) document.Impact {
+func foresee(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node, compared document.Comparison) document.Impact {
 	if compared.Unasked != nil {
 		return document.UnknownImpact(compared.Unasked)
 	}
@@ -34,7 +34,7 @@ func foresee(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interfac
 	if known && expected.SameForPods() {
 		return document.Impact{Text: "no running pod would be killed at the restart by this: no field that decides over them changes", Known: true}
 	}
-	facts, hostErr, err := nodeFacts(ctx, s, client, v)
+	facts, hostErr, err := nodeFacts(ctx, f, client, v)
 	if err != nil {
 		return document.UnknownImpact(err)
 	}
@@ -57,12 +57,12 @@ func foresee(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interfac
 }
 
 // nodeFacts are those that the API and the kubelet tell. Without hostErr the kubelet told what it measures.
-func nodeFacts(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) (facts forecast.Facts, hostErr, err error) {
+func nodeFacts(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) (facts forecast.Facts, hostErr, err error) {
 	facts.Node = v.Node
 	var asked sync.WaitGroup
-	asked.Go(func() { facts.Host, hostErr = s.Summary(ctx, client, v.Name) })
+	asked.Go(func() { facts.Host, hostErr = f.Summary(ctx, client, v.Name) })
 	var pods []corev1.Pod
-	pods, err = s.Pods(ctx, client, v.Name)
+	pods, err = f.Pods(ctx, client, v.Name)
 	asked.Wait()
 	facts.Pods = pods
 	return facts, hostErr, err

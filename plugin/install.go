@@ -26,11 +26,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-func newInstall(s *cmdutil.Factory) *cobra.Command {
-	var o installOptions
-	var yes bool
-	var dry cmdutil.DryRun
-	var print *genericclioptions.PrintFlags
+func newInstall(f *cmdutil.Factory) *cobra.Command {
+	o := &installOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
@@ -51,40 +48,52 @@ With --controller=` + external + ` what a controller outside of the cluster need
   kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=kubelet-supervisor.io/controller
   kubectl kubelet install --controller=external`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			objects, err := o.objects()
-			if err != nil {
-				return err
-			}
-			if o.runs() && dry != cmdutil.DryRunClient {
-				if err := o.examineHosts(command.Context(), s); err != nil {
-					return err
-				}
-			}
-			if o.controller != "" && dry != cmdutil.DryRunClient {
-				if err := o.noteController(command.Context(), s, objects); err != nil {
-					return err
-				}
-			}
-			if !yes && dry == cmdutil.DryRunNone {
-				for _, object := range objects {
-					s.Note("  %s %s", object.GetKind(), object.GetName())
-				}
-				if err := s.Confirm("Install these?"); err != nil {
-					return err
-				}
-			}
-			return runInstall(command.Context(), s, objects, dry, print)
-		},
+		RunE: cmdutil.RunE(o),
 	}
-	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	command.Flags().StringVar(&o.controller, "controller", "", "also what pools need, and their controller; "+external+": one outside of the cluster")
 	command.Flags().Lookup("controller").NoOptDefVal = inCluster
 	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
 	command.Flags().StringVar(&o.hosts, hostsFlag, "", "the labels of the nodes that may host the controller; without it control-plane nodes")
-	dry.AddFlag(command.Flags())
-	print = cmdutil.PrintFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
+}
+
+// Complete has nothing to take.
+func (o *installOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate refuses flags that contradict each other.
+func (o *installOptions) Validate() error {
+	_, err := o.objects()
+	return err
+}
+
+// Run shows what is installed, asks, and installs it.
+func (o *installOptions) Run(ctx context.Context) error {
+	objects, err := o.objects()
+	if err != nil {
+		return err
+	}
+	if o.runs() && o.dryRun != cmdutil.DryRunClient {
+		if err := o.examineHosts(ctx, o.Factory); err != nil {
+			return err
+		}
+	}
+	if o.controller != "" && o.dryRun != cmdutil.DryRunClient {
+		if err := o.noteController(ctx, o.Factory, objects); err != nil {
+			return err
+		}
+	}
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		for _, object := range objects {
+			o.Note("  %s %s", object.GetKind(), object.GetName())
+		}
+		if err := o.Confirm("Install these?"); err != nil {
+			return err
+		}
+	}
+	return applyAll(ctx, o.Factory, objects, o.dryRun, o.print)
 }
 
 // manifests are the objects of packaging/manifests, each after what it needs.
@@ -127,25 +136,25 @@ func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error
 	return append(namespaces, others...), nil
 }
 
-func runInstall(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
+func applyAll(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
 	if dry == cmdutil.DryRunClient {
 		for _, object := range objects {
-			if err := s.PrintObject(print, dry.Did("installed"), object); err != nil {
+			if err := f.PrintObject(print, dry.Did("installed"), object); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	client, err := s.ConnectDynamic()
+	client, err := f.ConnectDynamic()
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	discovery, err := s.Flags.ToDiscoveryClient()
+	discovery, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
 	discovery.Invalidate() // what was cached may be of before an upgrade
-	mapper, err := s.Flags.ToRESTMapper()
+	mapper, err := f.Flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
@@ -154,7 +163,7 @@ func runInstall(ctx context.Context, s *cmdutil.Factory, objects []*unstructured
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			if why := notInstalled(object); why != "" {
-				s.Note("%s", why)
+				f.Note("%s", why)
 			}
 			continue
 		}
@@ -165,7 +174,7 @@ func runInstall(ctx context.Context, s *cmdutil.Factory, objects []*unstructured
 		if err != nil {
 			return fmt.Errorf("installing %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		if err := s.PrintObject(print, dry.Did("installed"), applied); err != nil {
+		if err := f.PrintObject(print, dry.Did("installed"), applied); err != nil {
 			return err
 		}
 	}

@@ -14,13 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	operators "k8s.io/apimachinery/pkg/selection"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-// installOptions say what is installed.
+// installOptions say what is installed, and how.
 type installOptions struct {
+	*cmdutil.Factory
+	yes    bool
+	dryRun cmdutil.DryRun
+	print  *genericclioptions.PrintFlags
+
 	controller string // none, inCluster or external
 	image      string
 	hosts      string // a label selector of the nodes that may host the controller; "": control planes
@@ -62,8 +68,8 @@ func (o installOptions) runs() bool { return o.controller == inCluster && o.imag
 
 // examineHosts refuses what would leave the controller without a node that nobody has named, and notes what leaves it without one for now. A
 // node that hosts it can ask for its token, and so is root on all nodes: which one may is asked, and never guessed.
-func (o installOptions) examineHosts(ctx context.Context, s *cmdutil.Factory) error {
-	client, err := s.Connect()
+func (o installOptions) examineHosts(ctx context.Context, f *cmdutil.Factory) error {
+	client, err := f.Connect()
 	if err != nil {
 		return err
 	}
@@ -76,7 +82,7 @@ func (o installOptions) examineHosts(ctx context.Context, s *cmdutil.Factory) er
 		return errors.New("no node has the label " + controlPlanes + ". A node that hosts the controller is root on all nodes, so name those that may with --" + hostsFlag +
 			"=KEY=VALUE; or run it outside of the cluster, with --controller=" + external)
 	default:
-		s.Note("No node has %s, so the controller waits for one that has.", o.hosts)
+		f.Note("No node has %s, so the controller waits for one that has.", o.hosts)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // noteController says before anything is written what becomes of a controller that is there: who loses its rights, and what of it stays.
-func (o installOptions) noteController(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.Unstructured) error {
-	client, err := s.Connect()
+func (o installOptions) noteController(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.Unstructured) error {
+	client, err := f.Connect()
 	if err != nil {
 		return err
 	}
@@ -42,16 +42,16 @@ func (o installOptions) noteController(ctx context.Context, s *cmdutil.Factory, 
 	}
 	loses = slices.DeleteFunc(loses, func(subject string) bool { return slices.Contains(gets, subject) })
 	if len(loses) > 0 {
-		s.Note("The rights of the controller go to %s. These lose them, so a controller that runs as one of them changes nothing afterwards: %s", view.FirstOf(unique(gets), ", "), view.FirstOf(unique(loses), ", "))
+		f.Note("The rights of the controller go to %s. These lose them, so a controller that runs as one of them changes nothing afterwards: %s", view.FirstOf(unique(gets), ", "), view.FirstOf(unique(loses), ", "))
 	}
 	if o.controller == external {
-		return noteDeployment(ctx, s, client)
+		return noteDeployment(ctx, f, client)
 	}
 	return nil
 }
 
 // noteDeployment names the program that install --controller has made: a controller outside of the cluster replaces it, and install deletes nothing.
-func noteDeployment(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface) error {
+func noteDeployment(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface) error {
 	_, err := client.AppsV1().Deployments(packaging.ControllerNamespace).Get(ctx, packaging.ControllerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -59,7 +59,7 @@ func noteDeployment(ctx context.Context, s *cmdutil.Factory, client kubernetes.I
 	case err != nil:
 		return fmt.Errorf("looking for the controller's Deployment: %w", err)
 	}
-	s.Note("Deployment %s/%s stays, and its pods have no rights. Remove it: kubectl delete deployment,poddisruptionbudget,service,networkpolicy %s -n %s",
+	f.Note("Deployment %s/%s stays, and its pods have no rights. Remove it: kubectl delete deployment,poddisruptionbudget,service,networkpolicy %s -n %s",
 		packaging.ControllerNamespace, packaging.ControllerName, packaging.ControllerName, packaging.ControllerNamespace)
 	return nil
 }

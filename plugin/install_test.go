@@ -169,8 +169,8 @@ func TestInstallAsksWhoHostsTheController(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, row.nodes...)
 			var errs lockedBuffer
-			b.session.ErrOut = &errs
-			err := installOptions{controller: inCluster, image: "c", hosts: row.hosts}.examineHosts(t.Context(), b.session)
+			b.factory.ErrOut = &errs
+			err := installOptions{controller: inCluster, image: "c", hosts: row.hosts}.examineHosts(t.Context(), b.factory)
 			said := errs.buffer.String()
 			if err != nil {
 				said += err.Error()

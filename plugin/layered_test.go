@@ -179,7 +179,7 @@ func TestPushEditMakesALayer(t *testing.T) {
 			b := newBench(t, test.node, whole.DeepCopy(), old.DeepCopy(), configMapOf("other", layersText("- {name: fleet, patch: {syncFrequency: 2m}}")))
 			b.configz["maxPods"], b.configz["oomScoreAdj"], b.configz["resolvConf"] = int64(20), int64(-500), "/run/resolv.conf"
 			b.input.WriteString("y\n")
-			b.session.Edit = func(file string) error { return rewrite(file, test.edit) }
+			b.factory.Edit = func(file string) error { return rewrite(file, test.edit) }
 			_, stderr := b.do(t, "push", "workers", "--edit", "n1")
 			contains(t, stderr, test.words)
 			if test.want != "" {
@@ -213,7 +213,7 @@ func TestPushAgainst(t *testing.T) {
 func TestLayersNeedTheirFeature(t *testing.T) {
 	b := newBench(t, localNode("n1"), knowing(localNode("n2")), newNode("n3"), configMapOf("workers", layersText("- {name: a, patch: {maxPods: 42}}")))
 	b.answers(t, nil)
-	b.session.Edit = func(string) error { t.Error("something is edited"); return nil }
+	b.factory.Edit = func(string) error { t.Error("something is edited"); return nil }
 	code, _, stderr := b.run(t, "push", "new", "--edit", "n1")
 	if code != 1 {
 		t.Errorf("push: exit code %d", code)

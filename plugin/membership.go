@@ -15,12 +15,12 @@ import (
 
 // takesOut says of which pool a change by hand takes nodes, for a pool leaves alone what a person has assigned or reset. Where pools may not
 // be listed, the Nodes' marks tell.
-func takesOut(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, targets []target) {
-	pools, _ := s.ListPools(ctx, client)
+func takesOut(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, targets []target) {
+	pools, _ := f.ListPools(ctx, client)
 	core, out := view.CorePools(pools), map[string][]string{}
 	for _, t := range targets {
 		for _, v := range t.views {
-			if name := v.LeavesPool(core, t.goal.wanted.IsLocal()); name != "" {
+			if name := v.LeavesPool(core, t.until.wanted.IsLocal()); name != "" {
 				out[name] = append(out[name], v.Name)
 			}
 		}
@@ -28,7 +28,7 @@ func takesOut(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interfa
 	for _, name := range document.SortedKeys(out) {
 		nodes := out[name]
 		slices.Sort(nodes)
-		s.Note("This takes %s out of pool %s; kubectl kubelet rollout adopt %s gives %s back.", view.FirstOf(nodes, ", "), bounded.Line(name), strings.Join(nodes[:min(len(nodes), view.MostNames)], " "),
+		f.Note("This takes %s out of pool %s; kubectl kubelet rollout adopt %s gives %s back.", view.FirstOf(nodes, ", "), bounded.Line(name), strings.Join(nodes[:min(len(nodes), view.MostNames)], " "),
 			map[bool]string{true: "it", false: "them"}[len(nodes) == 1])
 	}
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-func (o pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
+func (o *pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
 
-func (o pushOptions) validate() error {
+// Validate wants fields, a file or a node, and not two of them.
+func (o *pushOptions) Validate() error {
 	switch {
 	case o.edit != "" && (len(o.files) > 0 || o.laysOver() || o.against != ""),
 		o.edit == "" && len(o.files) == 0 && !o.laysOver():
@@ -30,7 +31,7 @@ func (o pushOptions) validate() error {
 }
 
 // layerFiles makes the configuration of the command line's layers, and takes the files beside it.
-func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
+func layerFiles(f *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 	var layers []config.Layer
 	add := func(name, from string, patch map[string]any) {
 		layers = append(layers, config.Layer{Name: name, From: from, Patch: patch})
@@ -40,7 +41,7 @@ func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 		if !is || name == "" || file == "" {
 			return nil, fmt.Errorf("--layer %s: write NAME=FILE", argument)
 		}
-		patch, err := readPatch(s, file)
+		patch, err := readPatch(f, file)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 			name, key = argument, filepath.Base(argument)
 		}
 		if i > 0 {
-			content, err := readInput(s, name)
+			content, err := readInput(f, name)
 			if err != nil {
 				return nil, err
 			}
@@ -63,7 +64,7 @@ func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 		if named {
 			files[0].Key = key
 		}
-		patch, err := readPatch(s, name)
+		patch, err := readPatch(f, name)
 		if err != nil {
 			return nil, err
 		}
@@ -89,8 +90,8 @@ func fromFile(name string) string {
 }
 
 // readPatch reads a part of a KubeletConfiguration.
-func readPatch(s *cmdutil.Factory, name string) (map[string]any, error) {
-	content, err := readInput(s, name)
+func readPatch(f *cmdutil.Factory, name string) (map[string]any, error) {
+	content, err := readInput(f, name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +115,8 @@ func readPatch(s *cmdutil.Factory, name string) (map[string]any, error) {
 }
 
 // reviewLayers says what layers set, and where that may be something else than people think.
-func reviewLayers(s *cmdutil.Factory, over *document.Layered) {
-	s.Note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
+func reviewLayers(f *cmdutil.Factory, over *document.Layered) {
+	f.Note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
 	root := false
 	for _, layer := range over.List() {
 		of := ""
@@ -135,13 +136,13 @@ func reviewLayers(s *cmdutil.Factory, over *document.Layered) {
 			if values[path].Value == nil {
 				value = "null"
 			}
-			s.Note("%s %s: %s (%s%s)", mark, document.FieldName(path), value, class, of)
+			f.Note("%s %s: %s (%s%s)", mark, document.FieldName(path), value, class, of)
 		}
 	}
 	if root {
-		s.Note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	for _, trap := range over.Traps(nil) {
-		s.Note("warning: %s", bounded.Line(trap))
+		f.Note("warning: %s", bounded.Line(trap))
 	}
 }

@@ -28,7 +28,7 @@ func TestPackageFiles(t *testing.T) {
 
 // Every command has what a manual page is made of, and an example.
 func TestEveryCommandIsDocumented(t *testing.T) {
-	for _, command := range bookOf(newRoot(newBench(t).session, "test")).Commands()[1:] {
+	for _, command := range bookOf(newRoot(newBench(t).factory, "test")).Commands()[1:] {
 		if command.Short == "" || command.Example == "" {
 			t.Errorf("%s: short %q, example %q", command.Name(), command.Short, command.Example)
 		}

@@ -36,7 +36,7 @@ import (
 type bench struct {
 	*fake.Clientset
 	pools   *dynamicfake.FakeDynamicClient
-	session *cmdutil.Factory
+	factory *cmdutil.Factory
 	input   *bytes.Buffer
 	configz map[string]any // what every kubelet runs with; nil: cannot be asked
 	pods    []corev1.Pod   // of every node; nil: cannot be listed
@@ -53,25 +53,25 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 		t.Fatal(err)
 	}
 	b.configz = maps.Clone(defaults)
-	b.session = cmdutil.NewFactory(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
-	b.session.Connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.factory = cmdutil.NewFactory(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
+	b.factory.Connect = func() (kubernetes.Interface, error) { return b, nil }
 	b.pools = newFakePools()
-	b.session.ConnectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
-	b.session.ConnectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
-	b.session.Now = func() time.Time { return noon }
-	b.session.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+	b.factory.ConnectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
+	b.factory.ConnectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
+	b.factory.Now = func() time.Time { return noon }
+	b.factory.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		if b.configz == nil {
 			return nil, errors.New("its kubelet cannot be asked what it runs with: nodes/proxy is forbidden")
 		}
 		return maps.Clone(b.configz), nil
 	}
-	b.session.Pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
+	b.factory.Pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
 		if b.pods == nil {
 			return nil, errors.New("its pods cannot be listed: pods is forbidden")
 		}
 		return b.pods, nil
 	}
-	b.session.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
+	b.factory.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
 	b.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
 	})
@@ -82,8 +82,8 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 func (b *bench) run(t *testing.T, arguments ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs lockedBuffer
-	b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-	code = execute(t.Context(), b.session, arguments, "test")
+	b.factory.Out, b.factory.ErrOut, b.factory.In = &out, &errs, b.input
+	code = execute(t.Context(), b.factory, arguments, "test")
 	return code, out.buffer.String(), errs.buffer.String()
 }
 

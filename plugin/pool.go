@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -22,7 +23,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPool(s *cmdutil.Factory) *cobra.Command {
+func newPool(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "pool COMMAND",
 		Short:   "Look at pools before they are changed",
@@ -35,12 +36,18 @@ func newPool(s *cmdutil.Factory) *cobra.Command {
 			return command.Help()
 		},
 	}
-	command.AddCommand(newPoolDiff(s))
+	command.AddCommand(newPoolDiff(f))
 	return command
 }
 
-func newPoolDiff(s *cmdutil.Factory) *cobra.Command {
-	var file string
+// poolDiffOptions are the flags of pool diff.
+type poolDiffOptions struct {
+	*cmdutil.Factory
+	pool, file string
+}
+
+func newPoolDiff(f *cmdutil.Factory) *cobra.Command {
+	o := &poolDiffOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "diff POOL -f FILE",
 		Short: "Show what a pool would do if it were as a file has it",
@@ -52,35 +59,45 @@ The exit code is 0 when neither the revision nor the nodes are others than now, 
 		Example:           "  kubectl kubelet pool diff workers -f pool.yaml",
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.CompletePools,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if file == "" {
-				return errors.New("name a file with -f; - is stdin")
-			}
-			return runPoolDiff(command.Context(), s, arguments[0], file)
-		},
+		ValidArgsFunction: f.CompletePools,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVarP(&file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
+	command.Flags().StringVarP(&o.file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
 	return command
 }
 
-func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) error {
-	wanted, content, err := readPool(s, name, file)
+// Complete takes the name of the pool.
+func (o *poolDiffOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.pool = arguments[0]
+	return nil
+}
+
+// Validate wants a file.
+func (o *poolDiffOptions) Validate() error {
+	if o.file == "" {
+		return errors.New("name a file with -f; - is stdin")
+	}
+	return nil
+}
+
+// Run shows what would change, and ends with errDiffers where something would.
+func (o *poolDiffOptions) Run(ctx context.Context) error {
+	wanted, content, err := readPool(o.Factory, o.pool, o.file)
 	if err != nil {
 		return err
 	}
-	client, err := s.Connect()
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	if err := tryPool(ctx, s, name, content); err != nil {
+	if err := tryPool(ctx, o.Factory, o.pool, content); err != nil {
 		return err
 	}
-	pools, err := s.ListPools(ctx, client)
+	pools, err := o.ListPools(ctx, client)
 	if err != nil {
 		return err
 	}
-	d, err := draftOf(ctx, s, client, pools, wanted)
+	d, err := draftOf(ctx, o.Factory, client, pools, wanted)
 	if err != nil {
 		return err
 	}
@@ -90,7 +107,7 @@ func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) err
 	case d.then.Missing != "":
 		return fmt.Errorf("pool %s: ConfigMap %s is not there", wanted.Name, d.then.Missing)
 	}
-	d.write(s.Out)
+	d.write(o.Out)
 	if d.changesNothing() {
 		return nil
 	}
@@ -98,14 +115,14 @@ func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) err
 }
 
 // readPool reads a pool from a file, and gives what is written there, too.
-func readPool(s *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
-	content, err := readInput(s, file)
+func readPool(f *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
+	content, err := readInput(f, file)
 	if err != nil {
 		return nil, nil, err
 	}
 	wanted := &v1alpha1.KubeletPool{}
 	if err := yaml.UnmarshalStrict(content, wanted); err != nil {
-		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, bounded.Line(err.Error()))
+		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, config.Quote(err.Error()))
 	}
 	switch {
 	case wanted.Kind != "KubeletPool" || wanted.APIVersion != v1alpha1.GroupVersion().String():
@@ -123,7 +140,7 @@ var setByServer = []string{"creationTimestamp", "deletionGracePeriodSeconds", "d
 
 // tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
 // Who may not write pools may still look, and reads that nobody was asked.
-func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byte) error {
+func tryPool(ctx context.Context, f *cmdutil.Factory, name string, content []byte) error {
 	tree := map[string]any{}
 	if err := yaml.Unmarshal(content, &tree); err != nil {
 		return fmt.Errorf("reading the file again: %w", err)
@@ -138,7 +155,7 @@ func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byt
 	if err != nil {
 		return fmt.Errorf("writing pool %s: %w", name, err)
 	}
-	pools, err := s.PoolClient()
+	pools, err := f.PoolClient()
 	if err != nil {
 		return err
 	}
@@ -146,7 +163,7 @@ func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byt
 		FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		s.Note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
+		f.Note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
 		return nil
 	case err != nil:
 		return fmt.Errorf("the API server does not take pool %s: %w", name, err)
@@ -164,13 +181,13 @@ type draft struct {
 
 // draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
 // say it.
-func draftOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
+func draftOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
 	d := draft{wanted: wanted}
 	kept, err := view.ReadRevisions(ctx, client, wanted.Name)
 	if err != nil {
 		return d, err
 	}
-	w := rollout.World{Now: s.Now(), Layers: map[rollout.Ref]rollout.Layer{}}
+	w := rollout.World{Now: f.Now(), Layers: map[rollout.Ref]rollout.Layer{}}
 	for _, p := range pools {
 		if p.Name == wanted.Name {
 			d.is, wanted.Status = p.KubeletPool, p.Status

@@ -29,12 +29,12 @@ const (
 
 // preview tells what assigning would change, once for nodes where it is the same, and what becomes of each node's running pods. A node that
 // does not answer holds up no other.
-func preview(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, views []view.Node, wanted nodev1.Assignment, written document.Document) {
-	texts, impacts := previewNodes(ctx, s, client, views, written)
+func preview(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, views []view.Node, wanted nodev1.Assignment, written document.Document) {
+	texts, impacts := previewNodes(ctx, f, client, views, written)
 	for _, alike := range grouped(texts) {
-		s.Note("%s, with %s:", namesOf(views, alike), wanted)
+		f.Note("%s, with %s:", namesOf(views, alike), wanted)
 		for line := range strings.Lines(texts[alike[0]]) {
-			s.Note("%s", strings.TrimRight(line, "\n"))
+			f.Note("%s", strings.TrimRight(line, "\n"))
 		}
 		var lines []string
 		for _, i := range alike {
@@ -44,12 +44,12 @@ func preview(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interfac
 			switch line := lines[same[0]]; {
 			case line == "":
 			case len(same) == len(alike):
-				s.Note("  %s", line)
+				f.Note("  %s", line)
 			default:
 				for i := range same {
 					same[i] = alike[same[i]]
 				}
-				s.Note("  %s: %s", namesOf(views, same), line)
+				f.Note("  %s: %s", namesOf(views, same), line)
 			}
 		}
 	}
@@ -78,11 +78,11 @@ func namesOf(views []view.Node, places []int) string {
 }
 
 // previewNodes gives, for each node, what would change, and a line about its running pods.
-func previewNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, views []view.Node, written document.Document) (texts, impacts []string) {
+func previewNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, views []view.Node, written document.Document) (texts, impacts []string) {
 	texts, impacts = make([]string, len(views)), make([]string, len(views))
 	read := onceEach(client)
 	askNodes(ctx, views, func(ctx context.Context, i int) {
-		texts[i], impacts[i] = previewNode(ctx, s, client, read, views[i], written)
+		texts[i], impacts[i] = previewNode(ctx, f, client, read, views[i], written)
 	})
 	return texts, impacts
 }
@@ -102,12 +102,12 @@ func askNodes(ctx context.Context, views []view.Node, ask func(ctx context.Conte
 	_ = group.Wait()
 }
 
-func previewNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (changes, pods string) {
+func previewNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (changes, pods string) {
 	var text bytes.Buffer
 	if !v.Says.Supervised {
 		_, _ = fmt.Fprintln(&text, "  No supervisor has met this node yet: nothing happens until one does.")
 	}
-	compared, err := compareWith(ctx, s, client, read, v, written)
+	compared, err := compareWith(ctx, f, client, read, v, written)
 	if err != nil {
 		_, _ = fmt.Fprintf(&text, "  What would change is not known: %s\n", view.Shorten(bounded.Line(err.Error()), view.MaxError))
 		return text.String(), ""
@@ -116,7 +116,7 @@ func previewNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inte
 	if compared.ChangesNothing() {
 		return text.String(), ""
 	}
-	return text.String(), foresee(ctx, s, client, v, compared).Text
+	return text.String(), foresee(ctx, f, client, v, compared).Text
 }
 
 func writeComparison(to io.Writer, compared document.Comparison, v view.Node) {
@@ -149,11 +149,11 @@ func activeText(v view.Node) string {
 
 // compareOne gathers what is known about a node for a comparison: of its kubelet if it can be asked, else of the configuration that it
 // says it runs.
-func compareOne(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, written document.Document) (document.Comparison, error) {
-	return compareWith(ctx, s, client, onceEach(client), v, written)
+func compareOne(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node, written document.Document) (document.Comparison, error) {
+	return compareWith(ctx, f, client, onceEach(client), v, written)
 }
 
-func compareWith(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (document.Comparison, error) {
+func compareWith(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (document.Comparison, error) {
 	defaults, version, exact, err := document.Defaults(v.Status.NodeInfo.KubeletVersion)
 	if err != nil {
 		return document.Comparison{}, err
@@ -169,7 +169,7 @@ func compareWith(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inte
 	if !exact {
 		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, v.Kubelet()))
 	}
-	c.Running, err = s.Configz(ctx, client, v.Name)
+	c.Running, err = f.Configz(ctx, client, v.Name)
 	if c.Unasked = err; err != nil {
 		if c.Active == nil || c.ActiveOver != nil || c.Over != nil {
 			return document.Comparison{}, err

@@ -23,10 +23,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPrune(s *cmdutil.Factory) *cobra.Command {
-	var yes bool
-	var minAge time.Duration
-	var dry cmdutil.DryRun
+// pruneOptions are the flags of prune.
+type pruneOptions struct {
+	*cmdutil.Factory
+	yes    bool
+	minAge time.Duration
+	dryRun cmdutil.DryRun
+}
+
+func newPrune(f *cmdutil.Factory) *cobra.Command {
+	o := &pruneOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
@@ -35,37 +41,48 @@ rollback would not go back to; permissions of nodes to read what they are not as
 has another hash than its content was edited or copied, and stays. What pools are rendered to is their controller's, and is not touched.`,
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			find := func() (waste, error) { return findWaste(command.Context(), s, client, minAge) }
-			found, err := find()
-			if err != nil {
-				return err
-			}
-			if len(found.configMaps) == 0 && len(found.grants) == 0 {
-				s.Note("Nothing to remove: everything is used, or younger than --min-age.")
-				return nil
-			}
-			if !yes && dry == cmdutil.DryRunNone {
-				if err := confirmWaste(s, found); err != nil {
-					return err
-				}
-				now, err := find() // somebody may have assigned something while the question stood
-				if err != nil {
-					return err
-				}
-				found = stillWaste(s, found, now)
-			}
-			return removeWaste(command.Context(), s, client, found, dry)
-		},
+		RunE:    cmdutil.RunE(o),
 	}
-	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	command.Flags().DurationVar(&minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
-	dry.AddFlag(command.Flags())
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	command.Flags().DurationVar(&o.minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
+	o.dryRun.AddFlag(command.Flags())
 	return command
+}
+
+// Complete has nothing to take.
+func (o *pruneOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate has nothing to refuse.
+func (o *pruneOptions) Validate() error {
+	return nil
+}
+
+// Run shows what can go, asks, and removes it.
+func (o *pruneOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	find := func() (waste, error) { return findWaste(ctx, o.Factory, client, o.minAge) }
+	found, err := find()
+	if err != nil {
+		return err
+	}
+	if len(found.configMaps) == 0 && len(found.grants) == 0 {
+		o.Note("Nothing to remove: everything is used, or younger than --min-age.")
+		return nil
+	}
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		if err := confirmWaste(o.Factory, found); err != nil {
+			return err
+		}
+		now, err := find() // somebody may have assigned something while the question stood
+		if err != nil {
+			return err
+		}
+		found = stillWaste(o.Factory, found, now)
+	}
+	return removeWaste(ctx, o.Factory, client, found, o.dryRun)
 }
 
 // waste is what can go.
@@ -74,14 +91,14 @@ type waste struct {
 	grants     []rbacv1.RoleBinding // with the subjects that stay
 }
 
-func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, minAge time.Duration) (waste, error) {
+func findWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, minAge time.Duration) (waste, error) {
 	nodes, err := view.Selection{}.Nodes(ctx, client)
 	if err != nil {
 		return waste{}, err
 	}
 	namespace := ""
-	if s.Flags.Namespace != nil {
-		namespace = *s.Flags.Namespace
+	if f.Flags.Namespace != nil {
+		namespace = *f.Flags.Namespace
 	}
 	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
@@ -89,7 +106,7 @@ func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 	}
 	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 	if apierrors.IsForbidden(err) {
-		s.Note("What nodes may read is left as it is: %v", err)
+		f.Note("What nodes may read is left as it is: %v", err)
 		bindings = &rbacv1.RoleBindingList{}
 	} else if err != nil {
 		return waste{}, fmt.Errorf("listing what nodes may read: %w", err)
@@ -104,12 +121,12 @@ func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 			u.use(entries[revision-1].Source)
 		}
 	}
-	if err := useOfPools(ctx, s, client, u); err != nil {
+	if err := useOfPools(ctx, f, client, u); err != nil {
 		return waste{}, err
 	}
 	var w waste
 	for _, c := range configMaps.Items {
-		young := s.Now().Sub(c.CreationTimestamp.Time) < minAge
+		young := f.Now().Sub(c.CreationTimestamp.Time) < minAge
 		if document.IsPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
 			w.configMaps = append(w.configMaps, c)
 		}
@@ -143,8 +160,8 @@ func usageOf(nodes []view.Node) usage {
 
 // useOfPools keeps what pools have layers from, those of the revisions that are kept among them. Where that cannot be read it is not known,
 // and nothing is removed.
-func useOfPools(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, u usage) error {
-	pools, err := s.ListPools(ctx, client)
+func useOfPools(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, u usage) error {
+	pools, err := f.ListPools(ctx, client)
 	if err != nil {
 		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, packaging.PoolViewerRole)
 	}
@@ -195,27 +212,27 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 }
 
 // confirmWaste shows what is to go, and asks.
-func confirmWaste(s *cmdutil.Factory, w waste) error {
+func confirmWaste(f *cmdutil.Factory, w waste) error {
 	for _, c := range w.configMaps {
-		s.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(s.Now(), c.CreationTimestamp.Time))
+		f.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(f.Now(), c.CreationTimestamp.Time))
 	}
 	for _, g := range w.grants {
 		what := "altogether"
 		if len(g.Subjects) > 0 {
 			what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
 		}
-		s.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
+		f.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
 	}
-	return s.Confirm("Remove these?")
+	return f.Confirm("Remove these?")
 }
 
 // stillWaste gives what was shown and is still waste, as it is now. It names what is not.
-func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
+func stillWaste(f *cmdutil.Factory, shown, now waste) waste {
 	var w waste
 	for _, c := range shown.configMaps {
 		i := slices.IndexFunc(now.configMaps, func(x corev1.ConfigMap) bool { return x.UID == c.UID && x.Namespace == c.Namespace && x.Name == c.Name })
 		if i < 0 {
-			s.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
+			f.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
 			continue
 		}
 		w.configMaps = append(w.configMaps, now.configMaps[i])
@@ -223,7 +240,7 @@ func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
 	for _, g := range shown.grants {
 		i := slices.IndexFunc(now.grants, func(x rbacv1.RoleBinding) bool { return x.Namespace == g.Namespace && x.Name == g.Name })
 		if i < 0 {
-			s.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
+			f.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
 			continue
 		}
 		w.grants = append(w.grants, now.grants[i])
@@ -231,28 +248,28 @@ func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
 	return w
 }
 
-func removeWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, w waste, dry cmdutil.DryRun) error {
+func removeWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, w waste, dry cmdutil.DryRun) error {
 	var errs []error
 	for _, c := range w.configMaps {
-		errs = append(errs, removeConfigMap(ctx, s, client, c, dry))
+		errs = append(errs, removeConfigMap(ctx, f, client, c, dry))
 	}
 	for _, g := range w.grants {
 		err := setSubjects(ctx, client, &g, g.Subjects, dry)
 		if err == nil {
-			_, _ = fmt.Fprintf(s.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.Did("pruned"))
+			_, _ = fmt.Fprintf(f.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.Did("pruned"))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func removeConfigMap(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, c corev1.ConfigMap, dry cmdutil.DryRun) error {
+func removeConfigMap(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, c corev1.ConfigMap, dry cmdutil.DryRun) error {
 	if dry != cmdutil.DryRunClient {
 		options := metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
 		if err := client.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, options); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("removing ConfigMap %s/%s: %w", c.Namespace, c.Name, err)
 		}
 	}
-	_, _ = fmt.Fprintf(s.Out, "configmap/%s %s\n", c.Name, dry.Did("pruned"))
+	_, _ = fmt.Fprintf(f.Out, "configmap/%s %s\n", c.Name, dry.Did("pruned"))
 	return nil
 }

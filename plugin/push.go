@@ -20,7 +20,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
+// pushOptions are the flags of push.
 type pushOptions struct {
+	*cmdutil.Factory
 	name  string
 	files []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	edit  string   // the node whose configuration is edited and pushed
@@ -36,8 +38,8 @@ type pushOptions struct {
 	print  *genericclioptions.PrintFlags
 }
 
-func newPush(s *cmdutil.Factory) *cobra.Command {
-	var o pushOptions
+func newPush(f *cmdutil.Factory) *cobra.Command {
+	o := &pushOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "push NAME (--set FIELD=VALUE... | --layer NAME=FILE... | -f [KEY=]FILE... [--overlay | --against NODE] | --edit NODE)",
 		Short: "Make a ConfigMap of a configuration, named by its content, for nodes to be assigned",
@@ -61,13 +63,7 @@ for a file that you edited before, such as what "config NODE" prints. What belon
   kubectl kubelet push workers -f kubelet.yaml
   kubectl kubelet push workers -f kubelet.yaml -n kube-system --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			o.name = arguments[0]
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return runPush(command.Context(), s, o)
-		},
+		RunE: cmdutil.RunE(o),
 	}
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
 	command.Flags().StringArrayVar(&o.set, "set", nil, "FIELD=VALUE to lay over each node's own file; null takes it out of that")
@@ -82,16 +78,23 @@ for a file that you edited before, such as what "config NODE" prints. What belon
 	return command
 }
 
-func runPush(ctx context.Context, s *cmdutil.Factory, o pushOptions) error {
-	client, err := s.Connect()
+// Complete takes the name of the configuration.
+func (o *pushOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.name = arguments[0]
+	return nil
+}
+
+// Run makes the ConfigMap.
+func (o *pushOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	files, err := pushFiles(ctx, s, client, o)
+	files, err := pushFiles(ctx, o.Factory, client, *o)
 	if err != nil || files == nil {
 		return err
 	}
-	configMap, err := document.NewConfigMap(s.Namespace(), o.name, files)
+	configMap, err := document.NewConfigMap(o.Namespace(), o.name, files)
 	if err != nil {
 		return err
 	}
@@ -102,14 +105,14 @@ func runPush(ctx context.Context, s *cmdutil.Factory, o pushOptions) error {
 	if err := cmp.Or(written.Shareable(), written.Unmasked()); err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].Name, err)
 	}
-	if err := reviewDocument(s, written); err != nil {
+	if err := reviewDocument(o.Factory, written); err != nil {
 		return err
 	}
 	if o.strict && len(written.Warnings) > 0 {
 		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].Name, written.Warnings[0])
 	}
 	if o.edit != "" && !o.yes && o.dryRun == cmdutil.DryRunNone { // a file is a person's word, this is a node's
-		if err := s.Confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
+		if err := o.Confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
 			return err
 		}
 	}
@@ -117,20 +120,20 @@ func runPush(ctx context.Context, s *cmdutil.Factory, o pushOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := s.PrintObject(o.print, o.dryRun.Did(did), made); err != nil {
+	if err := o.PrintObject(o.print, o.dryRun.Did(did), made); err != nil {
 		return err
 	}
-	s.Note("Assign it: kubectl kubelet assign NODE --config %s", document.ShortReference(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].Key}))
+	o.Note("Assign it: kubectl kubelet assign NODE --config %s", document.ShortReference(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].Key}))
 	return nil
 }
 
 // reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
-func reviewDocument(s *cmdutil.Factory, d document.Document) error {
+func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 	for _, warning := range d.Warnings {
-		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
+		f.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	if d.Over != nil {
-		reviewLayers(s, d.Over)
+		reviewLayers(f, d.Over)
 		return nil
 	}
 	defaults, version, err := document.NewestDefaults()
@@ -151,24 +154,24 @@ func reviewDocument(s *cmdutil.Factory, d document.Document) error {
 		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, document.FieldName(path), document.Show(path, values[path]), found.Class))
 	}
 	if len(lines) > 0 {
-		s.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
+		f.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
 	for _, line := range lines {
-		s.Note("%s", line)
+		f.Note("%s", line)
 	}
 	if root {
-		s.Note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	return nil
 }
 
 // pushFiles reads the files, or lets a person write one; nil when he left it as it was.
-func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
+func pushFiles(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
 	switch {
 	case o.edit != "":
-		return editConfig(ctx, s, client, o)
+		return editConfig(ctx, f, client, o)
 	case o.laysOver():
-		return layerFiles(s, o)
+		return layerFiles(f, o)
 	}
 	var files []document.File
 	for i, argument := range o.files {
@@ -179,7 +182,7 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 				key = document.DefaultKey
 			}
 		}
-		content, err := readInput(s, name)
+		content, err := readInput(f, name)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +192,7 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].Name)
 	}
 	if o.against != "" {
-		return differences(ctx, s, client, o, files)
+		return differences(ctx, f, client, o, files)
 	}
 	return files, nil
 }
@@ -197,8 +200,8 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 // maxInput is more than a ConfigMap can hold, in bytes.
 const maxInput = 2 << 20
 
-func readInput(s *cmdutil.Factory, name string) ([]byte, error) {
-	input := s.In
+func readInput(f *cmdutil.Factory, name string) ([]byte, error) {
+	input := f.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

@@ -164,7 +164,7 @@ func TestPushEdit(t *testing.T) {
 			b.configz["maxPods"] = int64(20)
 			b.input.WriteString("y\n")
 			edited := ""
-			b.session.Edit = func(file string) error {
+			b.factory.Edit = func(file string) error {
 				edited = file
 				return rewrite(file, test.edit)
 			}
@@ -186,14 +186,14 @@ func TestEditor(t *testing.T) {
 	file := inFile(t, "a file", "before")
 	t.Setenv("KUBE_EDITOR", "sed -i s/before/after/")
 	b := newBench(t)
-	if err := b.session.Edit(file); err != nil {
+	if err := b.factory.Edit(file); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "after" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	t.Setenv("KUBE_EDITOR", "false")
-	if err := b.session.Edit(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
+	if err := b.factory.Edit(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
 		t.Errorf("an editor that fails: %v", err)
 	}
 }

@@ -39,30 +39,30 @@ func (o *resetOptions) Run(ctx context.Context) error {
 	return resetNodes(ctx, o.Factory, client, o.changeOptions)
 }
 
-func resetNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
+func resetNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	return changeNodes(ctx, s, client, o, []target{{views: views}}, "Reset")
+	return changeNodes(ctx, f, client, o, []target{{views: views}}, "Reset")
 }
 
-func previewReset(s *cmdutil.Factory, views []view.Node) {
+func previewReset(f *cmdutil.Factory, views []view.Node) {
 	for _, v := range views {
-		s.Note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
+		f.Note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
 	}
 }
 
-func resetNode(ctx context.Context, s *cmdutil.Factory, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
+func resetNode(ctx context.Context, f *cmdutil.Factory, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
 	after, err := w.write(ctx, v, nodev1.Assignment{}, "")
 	if err != nil {
 		return err
 	}
-	if err := s.PrintObject(o.print, o.dryRun.Did("reset"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
+	if err := f.PrintObject(o.print, o.dryRun.Did("reset"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if o.wait.wait {
-		if err := await(ctx, s, w.client, v.Name, goal{}, o.wait); err != nil {
+		if err := await(ctx, f, w.client, v.Name, waitCondition{}, o.wait); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 	})
 }
 
-func retryNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, o changeOptions) error {
+func retryNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node, o changeOptions) error {
 	wanted, ok := v.Current()
 	switch {
 	case !ok:
@@ -67,14 +67,14 @@ func retryNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
 	}
-	retry := s.Now().UTC().Format(time.RFC3339Nano)
-	g := goal{wanted: wanted, good: o.wait.until == "good"}
+	retry := f.Now().UTC().Format(time.RFC3339Nano)
+	g := waitCondition{wanted: wanted, good: o.wait.until == "good"}
 	if o.wait.wait && o.dryRun == cmdutil.DryRunNone {
 		configMap, _, err := view.GetConfigMap(ctx, client, wanted)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", v.Name, err)
 		}
-		g = goalOf(wanted, configMap, g.good)
+		g = waitConditionOf(wanted, configMap, g.good)
 	}
 	g.text, g.retry = v.Says.Assignment, retry
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{nodev1.RetryAnnotation: retry}}}
@@ -82,8 +82,8 @@ func retryNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 	if err != nil {
 		return fmt.Errorf("asking node %s to try again: %w", v.Name, err)
 	}
-	if err := s.PrintObject(o.print, o.dryRun.Did("asked to try again"), node); err != nil || o.dryRun != cmdutil.DryRunNone || !o.wait.wait {
+	if err := f.PrintObject(o.print, o.dryRun.Did("asked to try again"), node); err != nil || o.dryRun != cmdutil.DryRunNone || !o.wait.wait {
 		return err
 	}
-	return await(ctx, s, client, v.Name, g, o.wait)
+	return await(ctx, f, client, v.Name, g, o.wait)
 }

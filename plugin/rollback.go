@@ -92,10 +92,10 @@ func (o *rollbackOptions) Run(ctx context.Context) error {
 }
 
 // rollbackTarget is what a node goes back to.
-func rollbackTarget(s *cmdutil.Factory, v view.Node, to string) (nodev1.Assignment, error) {
+func rollbackTarget(f *cmdutil.Factory, v view.Node, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
-		return document.ParseReference(to, s.Namespace())
+		return document.ParseReference(to, f.Namespace())
 	}
 	entries, err := v.Record()
 	if err != nil {
@@ -114,7 +114,7 @@ func rollbackTarget(s *cmdutil.Factory, v view.Node, to string) (nodev1.Assignme
 	if !found.Time.IsZero() {
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
-	s.Note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
+	f.Note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
 	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
 	return r, nil
 }

@@ -21,17 +21,17 @@ import (
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
 // diff and status --exit-code, end with 1 for a difference, and with 2 for everything else; check ends with 3 and 4 for its answers.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
-	s := cmdutil.NewFactory(streams)
-	logTo(s.ErrOut)
-	return execute(ctx, s, arguments, version)
+	f := cmdutil.NewFactory(streams)
+	logTo(f.ErrOut)
+	return execute(ctx, f, arguments, version)
 }
 
-func execute(ctx context.Context, s *cmdutil.Factory, arguments []string, version string) int {
-	s.Begin(ctx)
-	root := newRoot(s, version)
+func execute(ctx context.Context, f *cmdutil.Factory, arguments []string, version string) int {
+	f.Begin(ctx)
+	root := newRoot(f, version)
 	root.SetArgs(arguments)
 	command, err := root.ExecuteContextC(ctx)
-	if err = errors.Join(err, s.Flush()); err == nil {
+	if err = errors.Join(err, f.Flush()); err == nil {
 		return 0
 	}
 	if errors.Is(err, errDiffers) { // what differs was printed
@@ -40,7 +40,7 @@ func execute(ctx context.Context, s *cmdutil.Factory, arguments []string, versio
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code)
 	}
-	view.WriteError(s.ErrOut, err)
+	view.WriteError(f.ErrOut, err)
 	if compares(command) {
 		return 2
 	}
@@ -66,7 +66,7 @@ const (
 	exitCodeFlag       = "exit-code"
 )
 
-func newRoot(s *cmdutil.Factory, version string) *cobra.Command {
+func newRoot(f *cmdutil.Factory, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-kubelet",
 		Short: "Change the configuration of kubelets, node by node, safely",
@@ -83,23 +83,23 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 		Version:       version,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.ErrOut)
+	root.SetIn(f.In)
+	root.SetOut(f.Out)
+	root.SetErr(f.ErrOut)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
 	})
-	s.Flags.AddFlags(root.PersistentFlags())
+	f.Flags.AddFlags(root.PersistentFlags())
 	addVerbosity(root.PersistentFlags())
 	root.AddCommand(
-		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
-		newStatus(s), newDescribe(s), newDiff(s), newExplain(s), newCheck(s), newHistory(s), newDoctor(s),
-		rollout.NewCommand(s), newPool(s),
-		newInstall(s), newPrune(s), newPackageFiles(),
-		newOptions(s), newVersion(s, version),
+		newConfig(f), newPush(f), newAssign(f), newReset(f), newRetry(f), newRollback(f),
+		newStatus(f), newDescribe(f), newDiff(f), newExplain(f), newCheck(f), newHistory(f), newDoctor(f),
+		rollout.NewCommand(f), newPool(f),
+		newInstall(f), newPrune(f), newPackageFiles(),
+		newOptions(f), newVersion(f, version),
 	)
-	s.CompleteFlags(root)
+	f.CompleteFlags(root)
 	return root
 }
 
@@ -121,27 +121,27 @@ func logTo(to io.Writer) {
 	klog.SetOutput(to)
 }
 
-func newOptions(s *cmdutil.Factory) *cobra.Command {
+func newOptions(f *cmdutil.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:     "options",
 		Short:   "List the flags that every command takes",
 		Example: "  kubectl kubelet options",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(s.Out, "Every command takes these flags:\n\n", command.Root().PersistentFlags().FlagUsages())
+			_, err := fmt.Fprint(f.Out, "Every command takes these flags:\n\n", command.Root().PersistentFlags().FlagUsages())
 			return err
 		},
 	}
 }
 
-func newVersion(s *cmdutil.Factory, version string) *cobra.Command {
+func newVersion(f *cmdutil.Factory, version string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this plugin",
 		Example: "  kubectl kubelet version",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.Out, "kubectl-kubelet %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(f.Out, "kubectl-kubelet %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

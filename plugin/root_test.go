@@ -110,14 +110,14 @@ func TestConfirmIsInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		b := newBench(t)
 		hang := make(chan struct{})
-		b.session.In = readerFunc(func([]byte) (int, error) {
+		b.factory.In = readerFunc(func([]byte) (int, error) {
 			<-hang
 			return 0, fmt.Errorf("closed")
 		})
 		var out lockedBuffer
-		b.session.ErrOut = &out
+		b.factory.ErrOut = &out
 		go interrupt()
-		if code := execute(ctx, b.session, []string{"install"}, "test"); code != 1 {
+		if code := execute(ctx, b.factory, []string{"install"}, "test"); code != 1 {
 			t.Errorf("exit code %d", code)
 		}
 		contains(t, out.buffer.String(), "Install these? [y/N]", "error: nothing was changed; it was interrupted")

@@ -23,9 +23,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newStatus(s *cmdutil.Factory) *cobra.Command {
-	var o statusOptions
-	o.print = genericclioptions.NewPrintFlags("")
+func newStatus(f *cmdutil.Factory) *cobra.Command {
+	o := &statusOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "status [NODE...]",
 		Short: "Show what nodes are assigned, what they run, and what they say about it",
@@ -39,14 +38,8 @@ With --exit-code the command ends with 0 when every node that was asked for is O
   kubectl kubelet status --not-ok
   kubectl kubelet status -l pool=workers --watch
   kubectl kubelet status n1 -o json`,
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			o.chosen.Names = arguments
-			if err := o.complete(); err != nil {
-				return err
-			}
-			return runStatus(command.Context(), s, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	command.Flags().BoolVarP(&o.follow, "watch", "w", false, "go on, with a line for every change")
@@ -57,15 +50,23 @@ With --exit-code the command ends with 0 when every node that was asked for is O
 	return command
 }
 
+// Complete takes the names of nodes.
+func (o *statusOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.chosen.Names = arguments
+	return nil
+}
+
 // statusOptions are the flags of status.
 type statusOptions struct {
+	*cmdutil.Factory
 	chosen          view.Selection
 	follow          bool
 	notOK, exitCode bool
 	print           *genericclioptions.PrintFlags
 }
 
-func (o statusOptions) complete() error {
+// Validate refuses flags that contradict each other.
+func (o *statusOptions) Validate() error {
 	format := *o.print.OutputFormat
 	switch {
 	case o.follow && format != "" && format != "wide":
@@ -76,8 +77,9 @@ func (o statusOptions) complete() error {
 	return o.chosen.Validate(false)
 }
 
-func runStatus(ctx context.Context, s *cmdutil.Factory, o statusOptions) error {
-	client, err := s.Connect()
+// Run prints the table, or what -o asks for, and goes on with --watch.
+func (o *statusOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -89,30 +91,30 @@ func runStatus(ctx context.Context, s *cmdutil.Factory, o statusOptions) error {
 	if o.notOK {
 		views = bad
 	}
-	if err := showStatus(ctx, s, client, o, views); err != nil || !o.exitCode || len(bad) == 0 {
+	if err := showStatus(ctx, o.Factory, client, *o, views); err != nil || !o.exitCode || len(bad) == 0 {
 		return err
 	}
 	return errDiffers
 }
 
-func showStatus(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o statusOptions, views []view.Node) error {
+func showStatus(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o statusOptions, views []view.Node) error {
 	format := *o.print.OutputFormat
 	wide := format == "wide"
 	switch {
 	case format != "" && !wide:
-		return printViews(s, views, o.print, len(o.chosen.Names) == 1)
+		return printViews(f, views, o.print, len(o.chosen.Names) == 1)
 	case len(views) == 0 && o.notOK:
-		s.Note("Every node is OK.")
+		f.Note("Every node is OK.")
 		return nil
 	case len(views) == 0 && !o.follow:
-		s.Note("There are no nodes.")
+		f.Note("There are no nodes.")
 		return nil
 	}
 	columns := statusColumns{wide, slices.ContainsFunc(views, func(v view.Node) bool { return v.Mark().Pool != "" })}
-	if err := writeStatus(s, s.Out, views, columns, true); err != nil || !o.follow {
+	if err := writeStatus(f, f.Out, views, columns, true); err != nil || !o.follow {
 		return err
 	}
-	return followStatus(ctx, s, client, o.chosen, views, columns)
+	return followStatus(ctx, f, client, o.chosen, views, columns)
 }
 
 // statusColumns are those that a table of status need not have: with pools where one of its nodes is in a pool.
@@ -132,18 +134,18 @@ func (c statusColumns) add(row []string, kubelet, pool string) []string {
 }
 
 // writeStatus writes the table, or without a header only its rows.
-func writeStatus(s *cmdutil.Factory, to io.Writer, views []view.Node, columns statusColumns, header bool) error {
+func writeStatus(f *cmdutil.Factory, to io.Writer, views []view.Node, columns statusColumns, header bool) error {
 	t := view.NewTable(to)
 	if header {
 		t.Row(columns.add([]string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}, "KUBELET", "POOL")...)
 	}
 	for _, v := range views {
-		t.Row(columns.add(statusRow(s, v, columns.wide), v.Kubelet(), v.PoolText())...)
+		t.Row(columns.add(statusRow(f, v, columns.wide), v.Kubelet(), v.PoolText())...)
 	}
 	return t.Flush()
 }
 
-func statusRow(s *cmdutil.Factory, v view.Node, wide bool) []string {
+func statusRow(f *cmdutil.Factory, v view.Node, wide bool) []string {
 	assigned := nodev1.Local
 	if v.Says.Carrier != nodev1.CarrierNone {
 		assigned = view.Shorten(bounded.Line(fmt.Sprintf("%q", v.Says.Assignment)), 80)
@@ -155,7 +157,7 @@ func statusRow(s *cmdutil.Factory, v view.Node, wide bool) []string {
 	if v.Says.Supervised {
 		row = []string{
 			v.Name, assigned, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), bounded.Line(nodev1.AssignmentOf(v.Says.Config.LastKnownGood).String()),
-			string(v.Wellness()), view.Age(s.Now(), v.LastSpoke()), v.Summary(wide),
+			string(v.Wellness()), view.Age(f.Now(), v.LastSpoke()), v.Summary(wide),
 		}
 	}
 	return row
@@ -163,14 +165,14 @@ func statusRow(s *cmdutil.Factory, v view.Node, wide bool) []string {
 
 // printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines. As kubectl get does, it prints the object
 // where one was named, else a List.
-func printViews(s *cmdutil.Factory, views []view.Node, print *genericclioptions.PrintFlags, one bool) error {
+func printViews(f *cmdutil.Factory, views []view.Node, print *genericclioptions.PrintFlags, one bool) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
 	}
 	if *print.OutputFormat == "name" {
 		for _, v := range views {
-			_, _ = fmt.Fprintln(s.Out, "node/"+v.Name)
+			_, _ = fmt.Fprintln(f.Out, "node/"+v.Name)
 		}
 		return nil
 	}
@@ -183,13 +185,13 @@ func printViews(s *cmdutil.Factory, views []view.Node, print *genericclioptions.
 		items = append(items, unstructured.Unstructured{Object: item})
 	}
 	if one && len(items) == 1 {
-		return s.PrintWhole(*print.OutputFormat, printer, &items[0])
+		return f.PrintWhole(*print.OutputFormat, printer, &items[0])
 	}
-	return s.PrintWhole(*print.OutputFormat, printer, view.NewList(items))
+	return f.PrintWhole(*print.OutputFormat, printer, view.NewList(items))
 }
 
 // followStatus prints a row for every change, until ctx ends.
-func followStatus(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, chosen view.Selection, views []view.Node, columns statusColumns) error {
+func followStatus(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, chosen view.Selection, views []view.Node, columns statusColumns) error {
 	options := metav1.ListOptions{LabelSelector: chosen.Selector}
 	if len(chosen.Names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", views[0].Name).String()
@@ -211,7 +213,7 @@ func followStatus(ctx context.Context, s *cmdutil.Factory, client kubernetes.Int
 			return nil
 		}
 		shown[v.Name] = key(v)
-		return writeStatus(s, s.Out, []view.Node{v}, columns, false)
+		return writeStatus(f, f.Out, []view.Node{v}, columns, false)
 	}
 	for i := range nodes {
 		if err := show(&nodes[i]); err != nil {

@@ -28,8 +28,8 @@ type writer struct {
 	keepsField bool // the API server keeps spec.configSource
 }
 
-func newWriter(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, dry cmdutil.DryRun) *writer {
-	w := &writer{client: client, dry: dry, now: s.Now}
+func newWriter(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, dry cmdutil.DryRun) *writer {
+	w := &writer{client: client, dry: dry, now: f.Now}
 	if dry != cmdutil.DryRunClient {
 		w.by = view.WhoAmI(ctx, client)
 	}

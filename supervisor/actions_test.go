@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -192,28 +194,28 @@ func TestAnswersToAStart(t *testing.T) {
 	files, seen := []config.StateFile{{Name: cpuState}}, []decide.LimitSeen{{}}
 	unrenderable, noRoom := fmt.Errorf("%w: no", errRender), &os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.EAGAIN}
 	for name, row := range map[string]struct {
-		came begun
-		want decide.Started
+		result startResult
+		want   decide.Started
 	}{
-		"files are in the way":      {begun{files: files}, decide.Started{InTheWay: files}},
-		"limits come first":         {begun{limits: seen}, decide.Started{Limits: seen}},
-		"what waited is gone":       {begun{gone: true}, decide.Started{Gone: true}},
-		"there is nothing to start": {begun{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
-		"there is no room":          {begun{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
+		"files are in the way":      {startResult{files: files}, decide.Started{InTheWay: files}},
+		"limits come first":         {startResult{limits: seen}, decide.Started{Limits: seen}},
+		"what waited is gone":       {startResult{gone: true}, decide.Started{Gone: true}},
+		"there is nothing to start": {startResult{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
+		"there is no room":          {startResult{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
 	} {
 		l.runner.kubelets.ResetDelay()
 		l.runner.parked = new(kubelet.Child)
-		if got := l.hearBegun(t.Context(), row.came); !reflect.DeepEqual(got, row.want) {
+		if got := l.onStarted(t.Context(), row.result); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
-		if l.runner.parked == nil != row.came.gone {
+		if l.runner.parked == nil != row.result.gone {
 			t.Errorf("%s: something waits: %t", name, l.runner.parked != nil)
 		}
 	}
 	l.runner.parked = nil
 	do := decide.Start{Version: nil, OnTrial: true}
-	if came := l.runner.launch(do, func(string) []decide.LimitSeen { return seen }); came.child != nil || !reflect.DeepEqual(came, begun{do: do, limits: seen}) {
-		t.Errorf("with limits to be cared for: %+v", came)
+	if result := l.runner.launch(do, func(string) []decide.LimitSeen { return seen }); result.child != nil || !reflect.DeepEqual(result, startResult{do: do, limits: seen}) {
+		t.Errorf("with limits to be cared for: %+v", result)
 	}
 }
 
@@ -233,7 +235,7 @@ func TestTheStartIsNoted(t *testing.T) {
 	}
 	child.FallBackTo("")
 	l.runner.parked = child
-	started := l.hearBegun(t.Context(), begun{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
+	started := l.onStarted(t.Context(), startResult{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
 	defer l.tasks.Wait()
 	defer child.Stop(time.Minute)
 	if !reflect.DeepEqual(started, decide.Started{}) || l.runner.child != child || l.runner.parked != nil || l.api.node.pods.Of != "now" || l.api.lease.seen.Lasts != time.Minute {

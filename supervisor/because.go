@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import "github.com/kubelet-supervisor/kubelet-supervisor/decide"

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -28,11 +30,11 @@ type effectives struct {
 	mu    sync.Mutex
 	runs  config.Effective
 	child int // how many kubelets were started: one that has ended tells nothing of its successor
-	local effectiveOf
-	list  []effectiveOf // the newest last
+	local toldEffective
+	list  []toldEffective // the newest last
 }
 
-type effectiveOf struct {
+type toldEffective struct {
 	content   string
 	kubelet   config.Identity
 	effective config.Effective
@@ -45,11 +47,11 @@ func (e *effectives) keep(content string, kubelet config.Identity, told config.E
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if isLocal {
-		e.local = effectiveOf{content, kubelet, told}
+		e.local = toldEffective{content, kubelet, told}
 		return
 	}
-	e.list = slices.DeleteFunc(e.list, func(x effectiveOf) bool { return x.content == content && x.kubelet == kubelet })
-	e.list = append(e.list, effectiveOf{content, kubelet, told})
+	e.list = slices.DeleteFunc(e.list, func(x toldEffective) bool { return x.content == content && x.kubelet == kubelet })
+	e.list = append(e.list, toldEffective{content, kubelet, told})
 	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
 }
 
@@ -93,7 +95,7 @@ func (e *effectives) learnRunning(child int, told config.Effective) {
 func (e *effectives) find(content string, kubelet config.Identity) config.Effective {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, x := range append([]effectiveOf{e.local}, e.list...) {
+	for _, x := range append([]toldEffective{e.local}, e.list...) {
 		if x.content == content && x.kubelet == kubelet {
 			return x.effective
 		}

@@ -1,12 +1,25 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
+
+// decisionLog writes what is decided into the log.
+type decisionLog struct {
+	*inputs
+	connection func() (rest.Interface, string) // of the Node's name
+	phases     []decide.EndedPhase             // that the present decision has ended, and no line has yet
+}
 
 // observe writes the lines of one decision, readable on a terminal and rich in a journal.
 func (l *decisionLog) observe(_ context.Context, d *decision) {
@@ -114,4 +127,31 @@ func (l *decisionLog) verdict(s *decide.State, e decide.Proved) {
 		fields = append(fields, zap.Strings("warnings", e.Warnings))
 	}
 	l.line(s, zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
+}
+
+// line writes a line about a decision, and v, the configuration that it is about. All that comes as one inline object, by which a log for
+// people knows what to leave out.
+func (l *decisionLog) line(s *decide.State, level zapcore.Level, id messageID, v *decide.Version, words string, fields ...zap.Field) {
+	if entry := l.Logger.Check(level, words); entry != nil {
+		_, node := l.connection()
+		entry.Write(append(fields, zap.Inline(about{message: id, phase: s.Phase(), version: v, node: node, ended: l.takePhase()}))...)
+	}
+}
+
+// takePhase gives a phase that the decision has ended, which one of its lines carries.
+func (l *decisionLog) takePhase() *decide.EndedPhase {
+	if len(l.phases) == 0 {
+		return nil
+	}
+	ended := l.phases[0]
+	l.phases = l.phases[1:]
+	return &ended
+}
+
+// endPhases writes a line for each ended phase that no other line of the decision carries.
+func (l *decisionLog) endPhases(s *decide.State) {
+	for len(l.phases) > 0 {
+		ended := l.phases[0]
+		l.line(s, zap.InfoLevel, phaseEnded, ended.To, fmt.Sprintf("%s of the change took %s", ended.Phase, ended.Took.Round(time.Millisecond)))
+	}
 }

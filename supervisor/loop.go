@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -149,12 +151,12 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 			l.spawn(l.idle.giveBack)
 			continue
 		case check := <-l.reload.checks:
-			l.hearCheck(check)
+			l.onChecked(check)
 			continue
-		case b := <-l.runner.begun:
-			event = l.hearBegun(life.over, b)
+		case b := <-l.runner.starts:
+			event = l.onStarted(life.over, b)
 		case p := <-l.runner.parks:
-			event = l.runner.hearParked(p)
+			event = l.runner.onParked(p)
 		case request := <-l.Requests:
 			event = l.request(life.over, request)
 		case better := <-l.nextStart.asked:

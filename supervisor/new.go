@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -26,7 +28,7 @@ func wire(o Options) *loop {
 	l.api = newAPISession(in, w, l.payloads, l.metrics)
 	l.foresight = &foresight{inputs: in, workers: w, prover: l.prover, connection: l.api.connection, lostAfter: lostAfter}
 	l.runner = &runner{inputs: in, workers: w, payloads: l.payloads, prover: l.prover, foresight: l.foresight, lease: l.api.lease, node: l.api.node,
-		begun: make(chan begun), parking: parking{parks: make(chan parkEnded)}}
+		starts: make(chan startResult), parking: parking{parks: make(chan parkEnded)}}
 	l.watches = &watches{inputs: in, workers: w, effectives: &l.prover.effectives}
 	l.nextStart = &nextStart{inputs: in, workers: w, asked: make(chan []string)}
 	l.log = &decisionLog{inputs: in, connection: l.api.connection}

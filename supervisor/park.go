@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -38,18 +40,18 @@ func (r *runner) park(life lifetimes, s *decide.State, do decide.Park) {
 	known := decide.LocalChanged{Kubelet: s.OnDisk, Local: s.Local}
 	r.spawn(func() {
 		defer cancel()
-		var came parkEnded
+		var result parkEnded
 		if now, err := r.lookLocal(); err == nil && now != known {
 			r.send(life.over, now)
 		} else {
-			came = r.tryPark(ctx, do, running)
+			result = r.tryPark(ctx, do, running)
 		}
 		crashPoint("after", do)
 		select {
-		case r.parks <- came:
+		case r.parks <- result:
 		case <-life.over.Done():
-			if came.child != nil {
-				came.child.Discard()
+			if result.child != nil {
+				result.child.Discard()
 			}
 		}
 	})
@@ -96,7 +98,7 @@ func (r *runner) renderAgain(runs *decide.Version) {
 	}
 }
 
-func (r *runner) hearParked(p parkEnded) decide.ParkEnded {
+func (r *runner) onParked(p parkEnded) decide.ParkEnded {
 	r.parked, r.cancelPark = p.child, nil
 	return p.event
 }
@@ -114,12 +116,12 @@ func (r *runner) unpark(life lifetimes, s *decide.State, do decide.Unpark) {
 	})
 }
 
-// letThrough waits until the kubelet that was parked is past its lock, for the one before has ended.
-func (r *runner) letThrough(do decide.Start) begun {
+// releaseParked waits until the kubelet that was parked is past its lock, for the one before has ended.
+func (r *runner) releaseParked(do decide.Start) startResult {
 	parked := r.parked
 	if parked == nil || !parked.Passed() {
-		return begun{do: do, gone: true}
+		return startResult{do: do, gone: true}
 	}
 	effective := filepath.Join(r.RunDir, kubelet.EffectiveFile)
-	return begun{do: do, child: parked, lease: config.LeaseDuration(r.Arguments, effective)}
+	return startResult{do: do, child: parked, lease: config.LeaseDuration(r.Arguments, effective)}
 }

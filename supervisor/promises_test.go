@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -205,7 +207,7 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.runner.begun = make(chan begun, 1)
+	l.runner.starts = make(chan startResult, 1)
 	known, err := l.lookLocal()
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +225,7 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 			case decide.Started:
 				heard = append(heard, fmt.Sprintf("started %v", e.Err))
 			}
-		case b := <-l.runner.begun:
+		case b := <-l.runner.starts:
 			if b.child != nil {
 				b.child.Kill()
 				b.child.Attend(context.Background(), func(kubelet.Event) {})

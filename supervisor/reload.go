@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -53,8 +55,8 @@ func (l *loop) checkSuccessor(ctx context.Context) {
 	})
 }
 
-// hearCheck takes the answer of the program.
-func (l *loop) hearCheck(c successorCheck) {
+// onChecked takes the answer of the program.
+func (l *loop) onChecked(c successorCheck) {
 	if c.err != nil {
 		l.endReload(c.err)
 		return

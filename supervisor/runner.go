@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -22,7 +24,7 @@ type runner struct {
 	node        *nodeWatch
 	child       *kubelet.Child  // the newest, alive or not
 	lastStarted *decide.Version // or tried
-	begun       chan begun
+	starts      chan startResult
 	question    question     // that is under way
 	questions   atomic.Int64 // that have not ended, those that were given up among them
 	parking

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -23,8 +25,8 @@ func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 		Watchdog: watchdog, Logger: o.Logger, AskRuntime: host.RuntimeAnswers, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
 }
 
-// begun is what came of a start.
-type begun struct {
+// startResult is what came of a start.
+type startResult struct {
 	do     decide.Start
 	child  *kubelet.Child
 	lease  time.Duration // how long its Lease lasts, by its configuration
@@ -49,17 +51,17 @@ func (r *runner) start(ctx context.Context, s *decide.State, do decide.Start) {
 			r.send(ctx, decide.Started{Err: errLocalChanged})
 			return
 		}
-		var came begun
+		var result startResult
 		if do.Waits {
-			came = r.letThrough(do)
+			result = r.releaseParked(do)
 		} else {
-			came = r.launch(do, func(file string) []decide.LimitSeen { return r.limitsBefore(ctx, do, file, limits, bootID) })
+			result = r.launch(do, func(file string) []decide.LimitSeen { return r.limitsBefore(ctx, do, file, limits, bootID) })
 		}
-		if came.child != nil {
-			came.child.FallBackTo(r.payloads.configFileOf(do.Fallback))
+		if result.child != nil {
+			result.child.FallBackTo(r.payloads.configFileOf(do.Fallback))
 		}
 		select {
-		case r.begun <- came:
+		case r.starts <- result:
 		case <-ctx.Done():
 		}
 	})
@@ -67,27 +69,27 @@ func (r *runner) start(ctx context.Context, s *decide.State, do decide.Start) {
 
 // launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the child
 // is not the end of the kubelet. Before it, limits looks at what the file is going to limit.
-func (r *runner) launch(do decide.Start, limits func(file string) []decide.LimitSeen) begun {
+func (r *runner) launch(do decide.Start, limits func(file string) []decide.LimitSeen) startResult {
 	r.makeRunDir()
 	file, err := r.payloads.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {
-		return begun{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
+		return startResult{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
 	}
 	if _, err := r.kubelets.StopLeftOvers(nil, r.StopTimeout); err != nil {
-		return begun{do: do, err: err}
+		return startResult{do: do, err: err}
 	}
 	if files := r.stateFilesInTheWay(do, file); len(files) > 0 {
-		return begun{do: do, files: files}
+		return startResult{do: do, files: files}
 	}
 	if seen := limits(file); len(seen) > 0 {
-		return begun{do: do, limits: seen}
+		return startResult{do: do, limits: seen}
 	}
 	child, err := r.kubelets.Start(kubelet.Spec{File: file, Lock: do.Lock})
-	return begun{do: do, child: child, lease: config.LeaseDuration(r.Arguments, cmp.Or(file, r.arguments.Config)), err: err}
+	return startResult{do: do, child: child, lease: config.LeaseDuration(r.Arguments, cmp.Or(file, r.arguments.Config)), err: err}
 }
 
-// hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
-func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
+// onStarted notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
+func (l *loop) onStarted(ctx context.Context, b startResult) decide.Started {
 	switch {
 	case len(b.files) > 0:
 		return decide.Started{InTheWay: b.files}

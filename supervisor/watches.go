@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 // watches look at what may change beside the kubelet, as long as the supervisor lives, and tell the loop: local files, the cluster's keys, what a

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command kubelet-supervisor is the parent of the kubelet: it changes the kubelet's configuration as its Node says, safely.
 package main
 

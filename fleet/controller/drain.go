@@ -31,6 +31,7 @@ const (
 )
 
 // drainer evicts pods from the nodes that plans name. There is one goroutine for each of them, which ends with the plan that no longer does.
+// It is not k8s.io/kubectl/pkg/drain: those 938 lines block until a node is empty, and bring kubectl's command code into the controller.
 type drainer struct {
 	pods    client.Reader // live
 	writer  writer        // fenced

@@ -1,140 +1,144 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // nobody owns the node.
 const nobody = -1
 
-// label is one label of a node.
-type label struct{ key, value string }
-
-// selectors find the pools that may select a node without asking all of them: most pools ask for one value of one label.
-type selectors struct {
-	of   map[label][]int // indexes of pools, by a label that each of them asks for
-	rest []int           // of those that ask in other ways
+// fleet is all nodes and pools, which pool owns which node, and what this process remembers of each. It is what [belong] finds out.
+type fleet struct {
+	pools    []*Pool        // by name
+	index    map[string]int // of pools, by name
+	defaults rules          // where no pool says otherwise
+	nodes    []*Node        // by name
+	owner    []int          // of each node: the index of its pool, or nobody
+	held     []bool         // of each node: its label says so
+	seen     []Seen         // of each node
+	owned    []membership   // of each pool
+	absent   map[types.UID]Seen
+	gone     []Gone
 }
 
-func (d *decision) indexSelectors() {
-	d.selectors = selectors{of: map[label][]int{}}
-	for i, p := range d.pools {
-		if one, is := onlyValue(p.selector); is {
-			d.selectors.of[one] = append(d.selectors.of[one], i)
-		} else {
-			d.selectors.rest = append(d.selectors.rest, i)
-		}
-	}
+// membership is which nodes a pool has to do with.
+type membership struct {
+	own    []int // the nodes that it owns
+	marked []int // the nodes whose mark names it, whether it owns them or not
+
+	conflicts                   int
+	conflictNode, conflictPools string
 }
 
-// onlyValue is a label with a value that every node has to have that a selector takes.
-func onlyValue(s labels.Selector) (one label, is bool) {
-	requirements, _ := s.Requirements()
-	for _, r := range requirements {
-		switch r.Operator() {
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			if r.Values().Len() == 1 {
-				return label{r.Key(), r.Values().UnsortedList()[0]}, true
-			}
-		}
+// belong decides which pool owns which node: the one with the highest priority of those that select it. No pool does at a tie. It also brings what
+// this process remembers of each node up to date.
+func belong(w *World, defaults rules) fleet {
+	f := fleet{pools: poolsByName(w.Pools), nodes: nodesByName(w.Nodes), defaults: defaults, index: make(map[string]int, len(w.Pools)),
+		owned: make([]membership, len(w.Pools)), owner: make([]int, len(w.Nodes)), held: make([]bool, len(w.Nodes))}
+	for i, p := range f.pools {
+		f.index[p.Name] = i
 	}
-	return label{}, false
-}
-
-// selecting calls f with each pool that selects a node, in no order.
-func (d *decision) selecting(n *Node, f func(i int)) {
-	try := func(candidates []int) {
-		for _, i := range candidates {
-			if d.pools[i].selector.Matches(labels.Set(n.Labels)) {
-				f(i)
-			}
-		}
-	}
-	try(d.selectors.rest)
-	for key, value := range n.Labels {
-		if of := d.selectors.of[label{key, value}]; of != nil {
-			try(of)
-		}
-	}
-}
-
-// belong finds out which pool owns which node: of the pools that select it the one with the highest priority. At a tie nobody does.
-func (d *decision) belong() {
-	for _, n := range d.nodes {
-		owner, tie := d.ownerOf(n)
+	selectors := indexSelectors(f.pools)
+	for i, n := range f.nodes {
+		owner, tie := selectors.ownerOf(n)
 		if tie {
-			d.conflict(n, d.pools[owner].Spec.Priority)
+			f.conflict(n, selectors.claimants(n, f.pools[owner].Spec.Priority))
 			owner = nobody
 		}
 		if owner != nobody {
-			d.leave(len(d.owner), d.pools[owner])
-			d.pools[owner].own = append(d.pools[owner].own, len(d.owner))
+			f.nodes[i] = leaving(n, f.pools[owner])
+			f.owned[owner].own = append(f.owned[owner].own, i)
 		}
-		if n.Mark.Pool != "" {
-			if p := d.named[n.Mark.Pool]; p != nil {
-				p.marked = append(p.marked, len(d.owner))
-			}
+		if p, is := f.pool(n.Mark.Pool); is {
+			f.owned[p].marked = append(f.owned[p].marked, i)
 		}
-		d.owner, d.held = append(d.owner, owner), append(d.held, held(n))
+		f.owner[i], f.held[i] = owner, held(n)
+	}
+	f.remember(w)
+	return f
+}
+
+// nodesByName makes the result independent of the order in which nodes come, as poolsByName does for pools.
+func nodesByName(all []Node) []*Node {
+	nodes := make([]*Node, len(all))
+	for i := range all {
+		nodes[i] = &all[i]
+	}
+	byName := func(a, b *Node) int {
+		if order := strings.Compare(a.Name, b.Name); order != 0 {
+			return order
+		}
+		return strings.Compare(string(a.UID), string(b.UID))
+	}
+	if !slices.IsSortedFunc(nodes, byName) {
+		slices.SortFunc(nodes, byName)
+	}
+	return nodes
+}
+
+func poolsByName(all []Pool) []*Pool {
+	pools := make([]*Pool, len(all))
+	for i := range all {
+		pools[i] = &all[i]
+	}
+	slices.SortFunc(pools, func(a, b *Pool) int { return strings.Compare(a.Name, b.Name) })
+	return pools
+}
+
+// leaving is the node, marked as Leaving where it has a taint by which its pool says that nodes are taken away.
+func leaving(n *Node, p *Pool) *Node {
+	if n.Leaving || !slices.ContainsFunc(p.Spec.LeavingTaints, func(key string) bool { return slices.Contains(n.Taints, key) }) {
+		return n
+	}
+	marked := *n
+	marked.Leaving = true
+	return &marked
+}
+
+func held(n *Node) bool { return n.Labels[RolloutLabel] == "hold" }
+
+// pool finds a pool by its name.
+func (f *fleet) pool(name string) (i int, is bool) {
+	if name == "" {
+		return 0, false
+	}
+	i, is = f.index[name]
+	return i, is
+}
+
+// rulesOf are those of the pool that a mark names, or the defaults if there is no such pool.
+func (f *fleet) rulesOf(name string) *rules {
+	if i, is := f.pool(name); is {
+		return &f.pools[i].rules
+	}
+	return &f.defaults
+}
+
+// conflict notes a tie for all pools that claim the node.
+func (f *fleet) conflict(n *Node, claimants []string) {
+	for _, name := range claimants {
+		of := &f.owned[f.index[name]]
+		if of.conflicts == 0 {
+			of.conflictNode, of.conflictPools = n.Name, strings.Join(claimants, ", ")
+		}
+		of.conflicts++
 	}
 }
 
-// leave marks a node that has a taint by which its pool says that nodes are taken away.
-func (d *decision) leave(i int, p *pool) {
-	if n := d.nodes[i]; !n.Leaving && slices.ContainsFunc(p.Spec.LeavingTaints, func(key string) bool { return slices.Contains(n.Taints, key) }) {
-		leaving := *n
-		leaving.Leaving = true
-		d.nodes[i] = &leaving
-	}
+func (m *membership) conflictWords() string {
+	return fmt.Sprintf("%d nodes are selected by several pools of the same priority, such as %s by %s", m.conflicts, m.conflictNode, m.conflictPools)
 }
 
-func (d *decision) ownerOf(n *Node) (owner int, tie bool) {
-	owner = nobody
-	if n.Labels[PoolLabel] == "none" {
-		return nobody, false
+// aside reports whether the node is out of its pool's hands: by a label, a cordon, for removal, or because another pool owns it.
+func (f *fleet) aside(i int) bool {
+	n := f.nodes[i]
+	if n.Mark.Pool == "" {
+		return false
 	}
-	d.selecting(n, func(i int) {
-		switch {
-		case owner == nobody || d.pools[i].Spec.Priority > d.pools[owner].Spec.Priority:
-			owner, tie = i, false
-		case d.pools[i].Spec.Priority == d.pools[owner].Spec.Priority:
-			tie = true
-		}
-	})
-	return owner, tie
-}
-
-// conflict tells all pools of a tie.
-func (d *decision) conflict(n *Node, priority int32) {
-	names := d.claimants(n, priority)
-	for _, name := range names {
-		if p := d.named[name]; p.conflicts == 0 {
-			p.conflicts, p.conflictNode, p.conflictPools = 1, n.Name, strings.Join(names, ", ")
-		} else {
-			p.conflicts++
-		}
-	}
-}
-
-// claimants names the pools of a priority that select a node.
-func (d *decision) claimants(n *Node, priority int32) (names []string) {
-	d.selecting(n, func(i int) {
-		if p := d.pools[i]; p.Spec.Priority == priority {
-			names = append(names, p.Name)
-		}
-	})
-	slices.Sort(names)
-	return names
-}
-
-// rulesOf are those of the pool that a mark names; where it is gone, the defaults.
-func (d *decision) rulesOf(name string) *rules {
-	if p := d.named[name]; p != nil {
-		return &p.rules
-	}
-	return &d.defaults
+	member := f.owner[i] != nobody && f.pools[f.owner[i]].Name == n.Mark.Pool
+	return !member || n.Leaving || n.Cordoned || f.held[i]
 }

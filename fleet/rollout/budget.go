@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,20 +72,22 @@ func ReadBudget(object *v1alpha1.KubeletRolloutBudget, zones Zones) Budget {
 }
 
 // reportBudgets says in each budget's status how much of it is used, as the nodes are now: what is only about to be assigned does not count.
-func (d *decision) reportBudgets() {
-	for _, g := range d.budgets {
+func reportBudgets(now time.Time, budgets []*gate) map[string]v1alpha1.KubeletRolloutBudgetStatus {
+	changed := map[string]v1alpha1.KubeletRolloutBudgetStatus{}
+	for _, g := range budgets {
 		b := g.budget
 		status := *b.Status.DeepCopy()
 		status.ObservedGeneration = b.Generation
-		status.Nodes, status.Unavailable, status.Unproven = int32(g.nodes), int32(g.unavailable), int32(g.unproven)
+		status.Nodes, status.Unavailable, status.Unproven = int32(g.before.nodes), int32(g.before.unavailable), int32(g.before.unproven)
 		ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonValid, ObservedGeneration: b.Generation,
-			LastTransitionTime: metav1.NewTime(d.w.Now)}
+			LastTransitionTime: metav1.NewTime(now)}
 		if b.fault != "" {
 			ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalidSpec, message(b.fault)
 		}
 		meta.SetStatusCondition(&status.Conditions, ready)
 		if !reflect.DeepEqual(status, b.Status) {
-			d.plan.Budgets[b.Name] = status
+			changed[b.Name] = status
 		}
 	}
+	return changed
 }

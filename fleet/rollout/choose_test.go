@@ -243,9 +243,9 @@ func TestTheDeadlineKeepsTheCause(t *testing.T) {
 // The goals of the default waves; percentages are rounded up, and a wave never falls below the one before.
 func TestGoals(t *testing.T) {
 	for nodes, want := range map[int][]int{1: {1, 1, 1, 1}, 5: {1, 1, 3, 5}, 12: {1, 2, 6, 12}, 114: {1, 12, 57, 114}, 120: {1, 12, 60, 120}} {
-		p := pool{Pool: &Pool{rules: ReadPool(newPool("a", nil), nil, time.LoadLocation).rules}, count: counts{inWaves: nodes}, cohorts: []cohort{{inWaves: true}}}
+		rules, c := ReadPool(newPool("a", nil), nil, time.LoadLocation).rules, crew{count: counts{inWaves: nodes}, cohorts: []cohort{{inWaves: true}}}
 		for i, goal := range want {
-			if got := p.goalOf(int32(i + 1)); got != goal {
+			if got := c.goalOf(&rules, int32(i+1)); got != goal {
 				t.Errorf("of %d nodes wave %d has %d, not %d", nodes, i+1, got, goal)
 			}
 		}
@@ -255,9 +255,9 @@ func TestGoals(t *testing.T) {
 // maxUnavailable is rounded down, at least 1 unless it is 0.
 func TestMaxUnavailable(t *testing.T) {
 	for text, want := range map[string]int{"10%": 2, "1%": 1, "0%": 0, "0": 0, "5": 5, "100%": 29} {
-		p := pool{Pool: &Pool{}, count: counts{members: 29}}
-		p.rules.maxUnavailable, _ = readAmount(amountOf(text), amount{})
-		if got := p.maxUnavailable(); got != want {
+		r := rules{}
+		r.maxUnavailable, _ = readAmount(amountOf(text), amount{})
+		if got := r.slots(29); got != want {
 			t.Errorf("%s of 29 is %d, not %d", text, got, want)
 		}
 	}

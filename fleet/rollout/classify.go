@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
@@ -69,22 +71,38 @@ type counts struct {
 	late                            int // that can be moved
 }
 
-// classify says of each member which class it is in.
-func (d *decision) classify(p *pool) {
-	var wanted, kept *variants
-	if p.target.revision != nil {
-		wanted = newVariants(p.target.revision)
+// crew is the members of a pool and what they come to. It is what [classify] finds out.
+type crew struct {
+	members  []member
+	cohorts  []cohort
+	count    counts
+	straight bool // nobody is in waves: there is one, without soak, of all who can have the target
+}
+
+// each yields the members, so that they can be changed.
+func (c *crew) each(yield func(*member) bool) {
+	for i := range c.members {
+		if !yield(&c.members[i]) {
+			return
+		}
 	}
-	switch {
-	case p.stable == nil:
-	case wanted != nil && p.stable.Hash == p.target.revision.Hash:
-		kept = wanted
-	default:
-		kept = newVariants(p.stable)
+}
+
+// classify says of each member of each pool which class it is in, and counts them.
+func classify(w *World, f *fleet, aims []aim) []crew {
+	crews := make([]crew, len(aims))
+	for i := range aims {
+		crews[i] = crewOf(w, f, &aims[i], w.Elapsed)
 	}
-	p.members, p.cohorts, p.count = make([]member, 0, len(p.own)), p.cohorts[:0], counts{}
+	return crews
+}
+
+// crewOf classifies the members of a pool for the wave that is open. Some time has elapsed since what their labels ask for was last looked at.
+func crewOf(w *World, f *fleet, p *aim, elapsed time.Duration) crew {
+	c := crew{members: make([]member, 0, len(p.own))}
+	wanted, kept := p.bothVariants()
 	for _, i := range p.own {
-		m := member{node: d.nodes[i], seen: &d.seen[i], held: d.held[i], keep: nodev1.Local, want: nodev1.Local}
+		m := member{node: f.nodes[i], seen: &f.seen[i], held: f.held[i], keep: nodev1.Local, want: nodev1.Local}
 		layers := nodev1.Local
 		if wanted != nil {
 			v, mask := wanted.variantFor(labels.Set(m.node.Labels))
@@ -99,30 +117,57 @@ func (d *decision) classify(p *pool) {
 		case s != nil && !s.Local:
 			m.keep = ""
 		}
-		if m.labelsMoved = d.labelsMoved(p, &m); m.labelsMoved && p.recorded(m.node, p.target.retry.Hash) {
-			m.want, layers = m.node.Source, variantOf(m.node.Source)
+		if p.target.there {
+			m.seen.heed(p.asks(&m), elapsed)
+			if m.labelsMoved = m.node.hasMovedLabels(m.seen); m.labelsMoved && m.node.recorded(p.Name, p.target.retry.Hash) {
+				m.want, layers = m.node.Source, variantOf(m.node.Source)
+			}
+			m.trusted = p.trusts(p.target.retry.Hash, m.node.cohortWith(m.want))
 		}
-		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node.cohortWith(m.want))
-		m.class = p.classOf(&m, d.w)
-		m.cohort = p.cohortOf(&m, layers)
-		p.members = append(p.members, m)
+		m.class = p.classOf(&m, w)
+		m.cohort = c.cohortOf(&m, layers)
+		c.members = append(c.members, m)
 	}
-	p.classified = true
-	p.tally(d.w)
+	c.tally(p, w.Denied)
+	return c
 }
 
-func (p *pool) cohortOf(m *member, layers string) int {
-	for i := range p.cohorts {
-		if c := &p.cohorts[i]; c.source == m.want && c.minor == m.node.Minor && c.arch == m.node.Arch {
+// bothVariants are those of the target and of the stable revision, which may be the same.
+func (p *aim) bothVariants() (wanted, kept *variants) {
+	if p.target.revision != nil {
+		wanted = newVariants(p.target.revision)
+	}
+	switch {
+	case p.stable == nil:
+	case wanted != nil && p.stable.Hash == p.target.revision.Hash:
+		kept = wanted
+	default:
+		kept = newVariants(p.stable)
+	}
+	return wanted, kept
+}
+
+// asks is what the labels of a member ask for.
+func (p *aim) asks(m *member) Asks {
+	now := Asks{pool: p.Name, target: p.target.retry.Hash, want: m.want, keep: m.keep}
+	if p.stable != nil {
+		now.stable = p.stable.Hash
+	}
+	return now
+}
+
+func (c *crew) cohortOf(m *member, layers string) int {
+	for i := range c.cohorts {
+		if k := &c.cohorts[i]; k.source == m.want && k.minor == m.node.Minor && k.arch == m.node.Arch {
 			return i
 		}
 	}
-	p.cohorts = append(p.cohorts, cohort{minor: m.node.Minor, arch: m.node.Arch, layers: layers, source: m.want})
-	return len(p.cohorts) - 1
+	c.cohorts = append(c.cohorts, cohort{minor: m.node.Minor, arch: m.node.Arch, layers: layers, source: m.want})
+	return len(c.cohorts) - 1
 }
 
 // classOf goes through the classes in their order. Failed is first, so that remediation that labels, cordons or deletes swallows no verdict.
-func (p *pool) classOf(m *member, w *World) Class {
+func (p *aim) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
 	underway := !p.target.stable && (p.judges(n) || m.begun && !m.trusted)
@@ -159,13 +204,13 @@ func (p *pool) classOf(m *member, w *World) Class {
 	return Old
 }
 
-// judges: what the node has is the target, assigned in this attempt.
-func (p *pool) judges(n *Node) bool {
+// judges reports whether what the node has is the target, assigned in this attempt.
+func (p *aim) judges(n *Node) bool {
 	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
 }
 
-// manual: a person has spoken; or the pool takes nobody by itself.
-func (p *pool) manual(n *Node) bool {
+// manual reports whether a person has spoken, or the pool takes nobody by itself.
+func (p *Pool) manual(n *Node) bool {
 	switch {
 	case n.Mark.Pool == "":
 		return n.Source != "" || p.Spec.Adoption == v1alpha1.AdoptNever
@@ -176,7 +221,7 @@ func (p *pool) manual(n *Node) bool {
 }
 
 // relate compares what the node has with the target.
-func (m *member) relate(p *pool) {
+func (m *member) relate(p *aim) {
 	n, t := m.node, &p.target
 	if !t.there {
 		return

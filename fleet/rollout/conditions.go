@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,25 +18,17 @@ type said struct {
 	reason, message string
 }
 
-// reportConditions sets the three conditions as kstatus reads them.
-func (d *decision) reportConditions(p *pool) {
-	p.tampered = d.tamperedWords(p)
-	d.set(p, v1alpha1.ConditionReady, p.ready())
-	d.set(p, v1alpha1.ConditionProgressing, p.progressing())
-	d.set(p, v1alpha1.ConditionStalled, p.stalled())
-}
-
 // set replaces a condition where it says something else; only another status moves its time.
-func (d *decision) set(p *pool, kind string, c said) {
+func (r *record) set(kind string, c said, now time.Time) {
 	status := metav1.ConditionFalse
 	if c.is {
 		status = metav1.ConditionTrue
 	}
-	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: c.reason,
-		Message: message(c.message), ObservedGeneration: p.status.ObservedGeneration, LastTransitionTime: metav1.NewTime(d.w.Now)})
+	meta.SetStatusCondition(&r.status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: c.reason,
+		Message: message(c.message), ObservedGeneration: r.status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now)})
 }
 
-func (p *pool) ready() said {
+func readyCondition(p *turn) said {
 	switch {
 	case p.invalid != "":
 		return said{false, ReasonInvalidSpec, p.invalid}
@@ -44,16 +37,16 @@ func (p *pool) ready() said {
 	case p.conflicts > 0:
 		return said{false, ReasonConflict, p.conflictWords()}
 	case p.target.stopped != nil && !p.unmade:
-		return said{false, ReasonStopped, p.stopWords()}
-	case p.finished():
-		return said{true, ReasonCompleted, p.completedWords()}
+		return said{false, ReasonStopped, p.target.stopWords()}
+	case finished(p):
+		return said{true, ReasonCompleted, completedWords(p)}
 	}
-	return said{false, ReasonRolling, p.waveWords()}
+	return said{false, ReasonRolling, waveWords(p)}
 }
 
 // finished: every member that can has the revision, and has proven it. An empty pool is; its revision is proven by the first node that comes. Who was
 // finished, and is started again with what it has, does not undo that.
-func (p *pool) finished() bool {
+func finished(p *turn) bool {
 	switch {
 	case !p.target.there, p.unmade:
 		return false
@@ -64,39 +57,39 @@ func (p *pool) finished() bool {
 	case p.count.of[Proven] == 0 && p.count.of[Failed]+p.count.of[Blocked] > 0: // nobody runs it
 		return false
 	}
-	return !p.begun && p.wasFinished() || p.inMotion() == 0
+	return !p.begun && p.wasFinished() || p.count.moving == 0
 }
 
-// wasFinished: Ready or Progressing tells. Either may have come to say something else.
-func (p *pool) wasFinished() bool {
+// wasFinished reports what Ready or Progressing say. Either may have come to say something else.
+func (p *Pool) wasFinished() bool {
 	was := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
 	return was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining) ||
 		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// moves: somebody is on the way, and not only those who have been ill for long.
-func (p *pool) moves() bool {
+// isMoving reports whether somebody is on the way, other than those who have been ill for long.
+func (p *turn) isMoving() bool {
 	return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > p.count.ill
 }
 
-// waits: nobody is on the way, because of a window, a budget or a topology.
-func (p *pool) waits() bool { return p.barred.reason != "" && !p.moves() }
+// waits reports whether nobody is on the way, because of a window, a budget or a topology.
+func (p *turn) waits() bool { return p.blocked.reason != "" && !p.isMoving() }
 
-func (p *pool) progressing() said {
+func progressingCondition(p *turn) said {
 	joins := func(m *member) bool { return m.class == Joining || m.young && m.class == Waiting }
 	switch joining := p.names(joins); {
 	case p.target.stopped != nil && !p.unmade:
-		return said{false, ReasonHeld, p.stopWords()}
+		return said{false, ReasonHeld, p.target.stopWords()}
 	case p.refusal() != "":
 		return said{false, ReasonHeld, p.refusal()}
-	case p.finished() && joining != "":
+	case finished(p) && joining != "":
 		return said{true, ReasonJoining, "new nodes: " + joining}
-	case p.finished():
-		return said{false, ReasonCompleted, p.completedWords()}
+	case finished(p):
+		return said{false, ReasonCompleted, completedWords(p)}
 	case p.Spec.Rollout.Paused:
 		return said{false, ReasonPaused, "spec.rollout.paused"}
 	}
-	why := p.whyNotFinished()
+	why := whyNotFinished(p)
 	if p.clock.Idle < p.rules.deadline || p.clock.Wave == 0 {
 		return why
 	}
@@ -104,64 +97,64 @@ func (p *pool) progressing() said {
 }
 
 // whyNotFinished says what goes on, or what it waits for and for whom.
-func (p *pool) whyNotFinished() said {
+func whyNotFinished(p *turn) said {
 	waiting := func(m *member) bool { return m.class == Waiting }
 	silent := func(m *member) bool { return m.class == Blocked && !m.denied }
 	switch c := &p.count; {
 	case p.doubt != "" || p.recoils != "" || p.wavers != "" || !p.target.there:
 		return said{false, ReasonHeld, cmp.Or(p.doubt, p.recoils, p.wavers, p.invalid)}
 	case p.waits():
-		return p.barred
+		return p.blocked
 	case p.clock.Soaking:
-		return said{true, ReasonSoaking, p.waveWords()}
-	case p.moves():
-		return said{true, ReasonWave, p.waveWords()}
+		return said{true, ReasonSoaking, waveWords(p)}
+	case p.isMoving():
+		return said{true, ReasonWave, waveWords(p)}
 	case p.starved && c.unavailable > c.of[Waiting]:
 		away := func(m *member) bool { return m.unavailable }
-		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable: %s", c.unavailable, p.maxUnavailable(), p.names(away))}
+		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable: %s", c.unavailable, p.slots(), p.names(away))}
 	case c.of[Waiting] > 0: // they alone take what may be unavailable
-		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end: %s", c.of[Waiting], p.names(waiting)) + p.drainWords()}
+		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end: %s", c.of[Waiting], p.names(waiting)) + p.drainWords(&p.aim)}
 	case p.starved:
-		return said{false, ReasonBudgetExhausted, fmt.Sprintf("at most %d members may be unavailable", p.maxUnavailable())}
-	case p.harmed() != "":
-		return said{false, ReasonHeld, p.harmed()}
+		return said{false, ReasonBudgetExhausted, fmt.Sprintf("at most %d members may be unavailable", p.slots())}
+	case harmed(&p.aim, &p.crew) != "":
+		return said{false, ReasonHeld, harmed(&p.aim, &p.crew)}
 	case p.labelWords() != "":
 		return said{false, ReasonHeld, p.labelWords()}
-	case p.illWords() != "":
-		return said{false, ReasonHeld, p.illWords()}
+	case illWords(&p.aim, &p.crew) != "":
+		return said{false, ReasonHeld, illWords(&p.aim, &p.crew)}
 	case c.of[Blocked] > c.denied:
 		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not go on by themselves: %s", c.of[Blocked]-c.denied, p.names(silent))}
 	}
-	return said{true, ReasonWave, p.waveWords()}
+	return said{true, ReasonWave, waveWords(p)}
 }
 
 // harmed says in which cohort nobody else is tried, because the one that was has failed.
-func (p *pool) harmed() string {
-	for i := range p.members {
-		if m := &p.members[i]; m.class == Late || m.class == Old {
+func harmed(p *aim, c *crew) string {
+	for m := range c.each {
+		if m.class == Late || m.class == Old {
 			if f, is := p.failures[m.node.cohortWith(m.want)]; is && p.target.stable {
 				return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", m.node.Minor, m.node.Arch, f.Node, f.Reason, f.Message)
 			}
 		}
 	}
-	for i := range p.members {
-		if m := &p.members[i]; m.class == Failed && !m.trusted && p.cohorts[m.cohort].proven == 0 {
-			c := &p.cohorts[m.cohort]
-			return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", c.minor, c.arch, m.node.Name, m.node.Reason, m.node.Failure)
+	for m := range c.each {
+		if m.class == Failed && !m.trusted && c.cohorts[m.cohort].proven == 0 {
+			k := &c.cohorts[m.cohort]
+			return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", k.minor, k.arch, m.node.Name, m.node.Reason, m.node.Failure)
 		}
 	}
 	return ""
 }
 
 // illWords name those who have been ill for long on their way, and those whom nobody can change now where nobody else is left.
-func (p *pool) illWords() string {
-	if names := p.names(func(m *member) bool { return (m.class == Applying || m.class == OnTrial) && m.longIll(p) }); names != "" {
+func illWords(p *aim, c *crew) string {
+	if names := c.names(func(m *member) bool { return (m.class == Applying || m.class == OnTrial) && m.longIll(&p.rules) }); names != "" {
 		return "nodes do not go on: " + names
 	}
-	if p.count.inWaves > 0 || p.target.completed {
+	if c.count.inWaves > 0 || p.target.completed {
 		return ""
 	}
-	if names := p.names(func(m *member) bool { return m.isTouched() && m.class != Late }); names != "" {
+	if names := c.names(func(m *member) bool { return m.isTouched() && m.class != Late }); names != "" {
 		return "nobody can be changed now: " + names
 	}
 	return ""
@@ -171,11 +164,10 @@ func (p *pool) illWords() string {
 const namedMembers = 3
 
 // names are a few members, and what they say.
-func (p *pool) names(of func(*member) bool) string {
+func (c *crew) names(of func(*member) bool) string {
 	var words []string
 	more := 0
-	for i := range p.members {
-		m := &p.members[i]
+	for m := range c.each {
 		switch {
 		case !of(m):
 		case len(words) == namedMembers:
@@ -209,13 +201,13 @@ func (m *member) ails() string {
 	}
 }
 
-func (p *pool) stalled() said {
+func stalledCondition(p *turn, tampered string) said {
 	switch {
 	case p.target.stopped != nil && !p.unmade:
-		return said{true, ReasonStopped, p.stopWords()}
-	case p.tampered != "":
-		return said{true, ReasonRevisionTampered, p.tampered}
-	case len(p.members) > 0 && p.count.updatable == 0 && p.count.of[Joining] == 0 && !p.finished():
+		return said{true, ReasonStopped, p.target.stopWords()}
+	case tampered != "":
+		return said{true, ReasonRevisionTampered, tampered}
+	case len(p.members) > 0 && p.count.updatable == 0 && p.count.of[Joining] == 0 && !finished(p):
 		return said{true, ReasonNoUpdatableNode, fmt.Sprintf("none of %d members can be updated", len(p.members))}
 	}
 	return said{false, ReasonNotStalled, ""}
@@ -223,14 +215,14 @@ func (p *pool) stalled() said {
 
 // tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made anew; or a revision that the
 // status names and nobody keeps.
-func (d *decision) tamperedWords(p *pool) string {
+func (p *aim) tamperedWords(w *World) string {
 	for i := range p.Revisions {
 		if r := &p.Revisions[i]; r.Tampered {
 			return "ControllerRevision " + r.ObjectName() + " is not what it was"
 		}
 	}
-	for _, v := range d.w.Broken {
-		switch words := d.w.RefusedVariants[v.Name]; {
+	for _, v := range w.Broken {
+		switch words := w.RefusedVariants[v.Name]; {
 		case !IsVariantOf(p.Name, v.Name):
 		case words != "":
 			return "a ConfigMap that nodes have been assigned is not there as it was: " + words
@@ -244,12 +236,12 @@ func (d *decision) tamperedWords(p *pool) string {
 	return ""
 }
 
-func (p *pool) stopWords() string {
-	s := p.target.stopped
+func (t *target) stopWords() string {
+	s := t.stopped
 	return fmt.Sprintf("revision %d, attempt %d: %s %s: %s", s.Revision, s.Attempt, s.Node, s.Reason, s.Message)
 }
 
-func (p *pool) completedWords() string {
+func completedWords(p *turn) string {
 	if p.target.name.Local {
 		return p.target.name.Text()
 	}
@@ -261,11 +253,10 @@ func (p *pool) completedWords() string {
 }
 
 // shadowWords say which field of the revision most nodes do not run with, because a flag or a file of their own overrides it.
-func (p *pool) shadowWords() string {
+func (c *crew) shadowWords() string {
 	have, most, of := 0, 0, map[string]int{}
 	var named Shadow
-	for i := range p.members {
-		m := &p.members[i]
+	for m := range c.each {
 		if !m.begun || m.class != Proven {
 			continue
 		}
@@ -283,13 +274,13 @@ func (p *pool) shadowWords() string {
 	return fmt.Sprintf("; on %d of %d nodes %s is overridden, such as by %s", most, have, named.Field, named.By)
 }
 
-func (p *pool) waveWords() string {
+func waveWords(p *turn) string {
 	if p.clock.Wave == 0 {
 		return p.target.text()
 	}
 	name := ""
-	if p.wave().name != "" {
-		name = " " + p.wave().name
+	if p.wave(&p.rules, p.clock.Wave).name != "" {
+		name = " " + p.wave(&p.rules, p.clock.Wave).name
 	}
 	return fmt.Sprintf("%s, wave %d%s: %d of %d nodes", p.target.text(), p.clock.Wave, name, p.answered, p.goal)
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -105,54 +104,63 @@ func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 }
 
 // endDrains lifts our cordons that are of no use any more, whoever owns the node by now, and whether or not the pool is still there.
-func (d *decision) endDrains() {
-	if !d.w.Synced {
-		return
+func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []Write) {
+	if !w.Synced {
+		return nil
 	}
-	for i, n := range d.nodes {
-		if n.Drain.Pool == "" || n.Drain.Over != "" || d.w.Denied[n.UID] != "" {
+	for i, n := range all.nodes {
+		if n.Drain.Pool == "" || n.Drain.Over != "" || w.Denied[n.UID] != "" {
 			continue
 		}
-		if ends, over := d.drainEnds(i); ends {
-			w := Write{Node: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Pool: n.Drain.Pool, Why: WhyUndrain, Lifts: n.Draining}
-			if over != "" {
-				w.Drain = n.Drain
-				w.Drain.Over = bounded.Text(bounded.Line(over), overLimit)
-			}
-			d.undrains = append(d.undrains, w)
+		ends, over := true, ""
+		switch p, m := all.drainer(n, pools), all.members[i]; {
+		case !n.Draining:
+			over = "somebody has uncordoned the node"
+		case n.Updating: // who updates it has found it cordoned, and relies on that
+			ends = false
+		case p != nil && m != nil && p.Pool == all.pools[all.owner[i]] && !l.frozen(n):
+			ends, over = p.drainEnds(m, w.Drains[n.UID])
+		}
+		if ends {
+			lifted = append(lifted, endOfDrain(n, over))
 		}
 	}
+	return lifted
 }
 
-func (d *decision) undrained(n *Node) bool {
-	return slices.ContainsFunc(d.undrains, func(w Write) bool { return w.UID == n.UID })
-}
-
-// drainEnds says whether a node's drain ends now and, where there is to be no other one for the revision, why.
-func (d *decision) drainEnds(i int) (ends bool, over string) {
-	n, m := d.nodes[i], d.members[i]
-	switch {
-	case !n.Draining:
-		return true, "somebody has uncordoned the node"
-	case n.Updating: // who updates it has found it cordoned, and relies on that
-		return false, ""
+// drainer is the pool that a node's drain names; nil: it is not there.
+func (c *census) drainer(n *Node, pools []turn) *turn {
+	if i, is := c.pool(n.Drain.Pool); is {
+		return &pools[i]
 	}
-	p := d.named[n.Drain.Pool]
+	return nil
+}
+
+func endOfDrain(n *Node, over string) Write {
+	w := Write{Node: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Pool: n.Drain.Pool, Why: WhyUndrain, Lifts: n.Draining}
+	if over != "" {
+		w.Drain = n.Drain
+		w.Drain.Over = bounded.Text(bounded.Line(over), overLimit)
+	}
+	return w
+}
+
+// drainEnds says whether a member's drain ends now and, where there is to be no other one for the revision, why.
+func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
+	n := m.node
 	switch {
-	case p == nil || m == nil || d.pools[d.owner[i]] != p:
-		return true, ""
-	case p.maxUnavailable() == 0 || d.frozen(n) || !p.rules.drains || p.Spec.Rollout.Paused || n.Retry.Pool != p.Name || n.Retry.Hash != n.Drain.Hash:
+	case p.slots() == 0 || !p.rules.drains || p.Spec.Rollout.Paused || n.Retry.Pool != p.Name || n.Retry.Hash != n.Drain.Hash:
 		return true, ""
 	case p.hasStopped(n.Retry) || n.Active == n.Source && n.Observed == n.Source:
 		return true, ""
 	case !p.target.there: // not known, which is not the same as gone
-		return m.drainInVain(d.w.Drains[n.UID], p)
+		return m.drainInVain(found, &p.rules)
 	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil:
 		return true, ""
 	}
 	switch m.class {
 	case Waiting:
-		return m.drainInVain(d.w.Drains[n.UID], p)
+		return m.drainInVain(found, &p.rules)
 	case Applying:
 		return m.seen.Runs, ""
 	}
@@ -160,7 +168,7 @@ func (d *decision) drainEnds(i int) (ends bool, over string) {
 }
 
 // drainInVain: a pod is in the way that no drain may take, or pods are for too long, or the node waits although none is.
-func (m *member) drainInVain(found Drained, p *pool) (ends bool, over string) {
+func (m *member) drainInVain(found Drained, r *rules) (ends bool, over string) {
 	if found.Drain != m.node.Drain {
 		found = Drained{}
 	}
@@ -171,41 +179,39 @@ func (m *member) drainInVain(found Drained, p *pool) (ends bool, over string) {
 		return false, ""
 	case found.Empty:
 		return true, "all pods are gone that a drain may take, and it still waits: " + cmp.Or(m.node.Holds, "it does not say for what")
-	case m.seen.Drained < p.rules.drainTimeout:
+	case m.seen.Drained < r.drainTimeout:
 		return false, ""
 	case found == Drained{}: // it rested all the time, and may be tried again
 		return true, ""
 	}
-	return true, fmt.Sprintf("timed out after %v: %s", p.rules.drainTimeout, found.Words)
+	return true, fmt.Sprintf("timed out after %v: %s", r.drainTimeout, found.Words)
 }
 
 // drain cordons nodes that wait for their pods, so that the shell may evict these. Such a node holds a slot of maxUnavailable already, but it
 // served until now: so no more may be unavailable than may be. And soon it will have begun, so it has to have room in the wave.
-func (d *decision) drain(p *pool) {
-	if !p.rules.drains || p.target.stopped != nil || p.maxUnavailable() == 0 || p.target.stable && p.count.of[Failed] > 0 {
+func (p *turn) drain(l *sharedLimits) {
+	if !p.rules.drains || p.target.stopped != nil || p.slots() == 0 || p.target.stable && p.count.of[Failed] > 0 {
 		return
 	}
-	for _, m := range p.candidates(func(m *member) bool { return p.mayDrain(m) }) {
+	for _, m := range p.candidates(&p.aim, p.gate, p.mayDrain) {
 		switch {
 		case len(p.writes) >= rate:
 			return
-		case d.written(p, m.node), !p.mayBegin(m):
+		case p.written(m.node), !p.mayBegin(m):
 			continue
-		case p.count.unavailable > p.maxUnavailable(), m.node.ControlPlane && d.controlPlanesAway > 1:
+		case p.count.unavailable > p.slots(), m.node.ControlPlane && l.controlPlanesAway > 1:
 			p.starved = true
 			continue
-		case !d.passes(p, m, WhyDrain):
+		case !p.passes(l, m, WhyDrain):
 			continue
 		}
 		p.begins(m)
-		w := d.write(p, m, WhyDrain)
-		w.Drain = Drain{Pool: p.Name, Hash: p.target.retry.Hash}
-		p.writes = append(p.writes, w)
+		p.write(m, WhyDrain).Drain = Drain{Pool: p.Name, Hash: p.target.retry.Hash}
 	}
 }
 
-// mayDrain: it waits for its pods, and was not drained for this revision before.
-func (p *pool) mayDrain(m *member) bool {
+// mayDrain reports whether a member waits for its pods, and was not drained for this revision before.
+func (p *aim) mayDrain(m *member) bool {
 	n := m.node
 	if m.class != Waiting || n.Draining || !n.Ready || n.Active == n.Source || p.hasStopped(n.Retry) {
 		return false
@@ -214,44 +220,34 @@ func (p *pool) mayDrain(m *member) bool {
 	return n.Retry.Pool == p.Name && n.Retry.Hash == hash && (n.Drain.Pool != p.Name || n.Drain.Hash != hash)
 }
 
-// hasStopped: what the node has was stopped in its attempt. The target may be the same revision in a later one.
-func (p *pool) hasStopped(r Retry) bool {
-	return slices.ContainsFunc(p.status.Stops, func(stop v1alpha1.Stop) bool {
-		return stop.Hash == r.Hash && r.Attempt <= stop.Attempt
-	})
-}
-
 // evict says whose pods are to be evicted now. A drain that rests keeps its cordon, and its time goes on: in doubt, while more nodes are
 // unavailable than may be, and while the node is not Ready. A window that closes is no reason: what has begun is brought to its end.
-func (d *decision) evict() {
-	if !d.w.Synced {
-		return
-	}
-	for i, n := range d.nodes {
-		m := d.members[i]
+func evict(w *World, all *census, pools []turn) (drains []Draining) {
+	for i, n := range all.nodes {
+		m := all.members[i]
 		if !n.Draining || m == nil || m.class != Waiting {
 			continue
 		}
-		p := d.pools[d.owner[i]]
-		rests := p.holds() || !p.target.there || d.w.Mute[p.Name] || p.count.unavailable > p.maxUnavailable() || !n.Ready || d.written(p, n)
+		p := &pools[all.owner[i]]
+		rests := p.holds() || !p.target.there || w.Mute[p.Name] || p.count.unavailable > p.slots() || !n.Ready || p.written(n)
 		if !rests {
-			d.plan.Drains = append(d.plan.Drains, Draining{n.Name, n.UID, n.Drain})
+			drains = append(drains, Draining{n.Name, n.UID, n.Drain})
 		}
 	}
+	return drains
 }
 
-// frozen: a budget allows nothing to be done to the node.
-func (d *decision) frozen(n *Node) bool {
-	return slices.ContainsFunc(d.budgets, func(g *gate) bool {
+// frozen reports whether a budget allows nothing to be done to the node.
+func (l *sharedLimits) frozen(n *Node) bool {
+	return slices.ContainsFunc(l.budgets, func(g *gate) bool {
 		return g.takes(n) && (g.budget.fault != "" || g.budget.frozen || g.maxUnavailable == 0)
 	})
 }
 
 // drainWords say what became of drains, for people.
-func (p *pool) drainWords() string {
+func (c *crew) drainWords(p *aim) string {
 	under, over, words := 0, 0, ""
-	for i := range p.members {
-		m := &p.members[i]
+	for m := range c.each {
 		switch n := m.node; {
 		case m.class != Waiting || n.Drain.Pool != p.Name || n.Drain.Hash != p.target.retry.Hash:
 		case n.Draining:

@@ -21,55 +21,100 @@ type gate struct {
 	// completed. A new node holds none with what was completed.
 	topology     topology
 	held, atRisk map[string]int
-	nodes        int // that a budget takes
-	// unavailable and unproven are how many there are, of at most so many; a limit of -1 is none.
-	unavailable, maxUnavailable int
+	usage
+	before usage // before anybody passed
+	// at most so many may be; -1 is no limit
+	maxUnavailable, maxUnproven int
 	changing                    int // of those that are unavailable, the ones that change
-	unproven, maxUnproven       int
 }
 
-// makeGates looks at all nodes once for each gate that needs it.
-func (d *decision) makeGates() {
-	members := make([]*member, len(d.nodes))
-	d.members = members
-	for _, p := range d.pools {
+// usage is how much of a budget is used: of so many nodes so many.
+type usage struct{ nodes, unavailable, unproven int }
+
+// sharedLimits are what all pools share.
+type sharedLimits struct {
+	budgets           []*gate // by name
+	controlPlanesAway int     // are unavailable, in whichever pool
+}
+
+// census is all nodes as gates count them.
+type census struct {
+	*fleet
+	now      time.Time
+	members  []*member // of each node; nil where no pool owns it
+	unproven []bool    // of each node: it has a revision that is not completed, and that it has not proven
+}
+
+// newCensus looks at all nodes once.
+func newCensus(f *fleet, pools []turn, now time.Time) census {
+	c := census{fleet: f, now: now, members: make([]*member, len(f.nodes)), unproven: make([]bool, len(f.nodes))}
+	for i, n := range f.nodes {
+		c.unproven[i] = isUnproven(n, &f.seen[i], func(hash string, at proof) bool {
+			of, is := f.pool(n.Retry.Pool)
+			return is && pools[of].trusts(hash, at)
+		})
+	}
+	for at := range pools {
+		p := &pools[at]
 		for k, i := range p.own {
-			members[i] = &p.members[k]
-			p.members[k].unproven = d.unproven(i)
+			c.members[i], p.members[k].unproven = &p.members[k], c.unproven[i]
 		}
+	}
+	return c
+}
+
+// isUnproven reports whether a node has a revision that its cohort has not completed, and that it has not proven.
+func isUnproven(n *Node, s *Seen, trusts func(hash string, at proof) bool) bool {
+	if n.hasProven() { // it may have been started again a moment ago
+		return false
+	}
+	switch s.Phase {
+	case Applying, Waiting, OnTrial, Failed, Blocked:
+		return !trusts(n.Retry.Hash, n.assignedIn())
+	}
+	return false
+}
+
+// limits makes the gates of all pools and budgets.
+func (c *census) limits(budgets []Budget, pools []turn) sharedLimits {
+	l := sharedLimits{}
+	for at := range pools {
+		p := &pools[at]
 		p.gate = newGate(p.rules.topology)
-		p.gate.open, p.gate.change = p.rules.windows.look(d.w.Now)
-		if p.rules.topology.key != "" {
-			for _, i := range p.own { // who was taken out of the pool holds nothing there
-				d.holdDomain(p.gate, i)
+		p.gate.open, p.gate.change = p.rules.windows.look(c.now)
+		for k, i := range p.own {
+			c.holdDomain(p.gate, i) // who was taken out of the pool holds nothing there
+			if m := &p.members[k]; m.unavailable && m.node.ControlPlane {
+				l.controlPlanesAway++
 			}
 		}
 	}
-	for i := range d.w.Budgets {
-		d.budgets = append(d.budgets, d.gateOf(&d.w.Budgets[i], members))
+	for i := range budgets {
+		l.budgets = append(l.budgets, c.gateOf(&budgets[i]))
 	}
-	slices.SortFunc(d.budgets, func(a, b *gate) int { return strings.Compare(a.budget.Name, b.budget.Name) })
+	slices.SortFunc(l.budgets, func(a, b *gate) int { return strings.Compare(a.budget.Name, b.budget.Name) })
+	return l
 }
 
 func newGate(t topology) *gate {
 	return &gate{topology: t, held: map[string]int{}, atRisk: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
 }
 
-func (d *decision) gateOf(b *Budget, members []*member) *gate {
+func (c *census) gateOf(b *Budget) *gate {
 	g := newGate(b.topology)
 	g.budget = b
-	g.open, g.change = b.windows.look(d.w.Now)
+	g.open, g.change = b.windows.look(c.now)
 	count := 0
-	for i, n := range d.nodes {
+	for i, n := range c.nodes {
 		if !b.selector.Matches(labels.Set(n.Labels)) {
 			continue
 		}
-		d.holdDomain(g, i)
-		if d.unproven(i) {
+		c.holdDomain(g, i)
+		if c.unproven[i] {
 			g.unproven++
 		}
-		unavailable, young := !n.Ready || n.Cordoned || n.Draining || changing(n, &d.seen[i]), !n.Ready && isYoung(n, d.w.Now)
-		if m := members[i]; m != nil {
+		unavailable, young := !n.Ready || n.Cordoned || n.Draining || changing(n, &c.seen[i]), !n.Ready && isYoung(n, c.now)
+		if m := c.members[i]; m != nil {
 			unavailable, young = m.unavailable, m.young
 		}
 		if young {
@@ -78,12 +123,13 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 		if count++; unavailable {
 			g.unavailable++
 		}
-		if m := members[i]; unavailable && changing(n, &d.seen[i]) && (m == nil || !m.isDead) {
+		if m := c.members[i]; unavailable && changing(n, &c.seen[i]) && (m == nil || !m.isDead) {
 			g.changing++
 		}
 	}
 	g.nodes = count
 	g.maxUnavailable, g.maxUnproven = limitOf(b.maxUnavailable, count), limitOf(b.maxUnproven, count)
+	g.before = g.usage
 	return g
 }
 
@@ -98,38 +144,25 @@ func limitOf(a *amount, n int) int {
 	return max(1, a.of(n))
 }
 
-// unproven: the node has a revision that is not completed, and that it has not proven.
-func (d *decision) unproven(i int) bool {
-	if d.nodes[i].hasProven() { // it may have been started again a moment ago
-		return false
-	}
-	switch d.seen[i].Phase {
-	case Applying, Waiting, OnTrial, Failed, Blocked:
-		p := d.named[d.nodes[i].Retry.Pool]
-		return p == nil || !p.trusts(d.nodes[i].Retry.Hash, d.nodes[i].assignedIn())
-	}
-	return false
-}
-
 // holdDomain notes the domain of a node that changes, is about to, is on trial or was rolled back.
-func (d *decision) holdDomain(g *gate, i int) {
-	n, s := d.nodes[i], &d.seen[i]
+func (c *census) holdDomain(g *gate, i int) {
+	n, s := c.nodes[i], &c.seen[i]
 	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != nodev1.ReasonRolledBack) {
 		return
 	}
-	switch owner := d.owner[i]; {
+	switch owner := c.owner[i]; {
 	case n.Draining:
 	case owner == nobody: // released
 		return
-	case !n.Ready && s.AwayFor >= d.pools[owner].rules.deadline: // long dead
+	case !n.Ready && s.AwayFor >= c.pools[owner].rules.deadline: // long dead
 		return
 	}
 	domain := n.Labels[g.topology.key]
 	switch {
-	case n.Draining || d.unproven(i):
+	case n.Draining || c.unproven[i]:
 		g.held[domain]++
 		g.atRisk[domain]++
-	case !isYoung(n, d.w.Now) && !joined(n, s, d.w.Now):
+	case !isYoung(n, c.now) && !joined(n, s, c.now):
 		g.held[domain]++
 	}
 }
@@ -151,21 +184,19 @@ func (g *gate) admits(n *Node, why Why) bool {
 }
 
 // gates are all of them.
-func (d *decision) gates() []*gate {
-	all := slices.Clone(d.budgets)
-	for _, p := range d.pools {
-		if p.gate != nil {
-			all = append(all, p.gate)
-		}
+func (c *choice) gates() []*gate {
+	all := slices.Clone(c.budgets)
+	for i := range c.pools {
+		all = append(all, c.pools[i].gate)
 	}
 	return all
 }
 
 // gatesOf are those that a member has to pass.
-func (d *decision) gatesOf(p *pool, n *Node) []*gate {
-	all := make([]*gate, 1, 1+len(d.budgets))
-	all[0] = p.gate
-	for _, g := range d.budgets {
+func (l *sharedLimits) gatesOf(own *gate, n *Node) []*gate {
+	all := make([]*gate, 1, 1+len(l.budgets))
+	all[0] = own
+	for _, g := range l.budgets {
 		if g.takes(n) {
 			all = append(all, g)
 		}
@@ -177,12 +208,12 @@ func (d *decision) gatesOf(p *pool, n *Node) []*gate {
 func (g *gate) takes(n *Node) bool { return g.budget.selector.Matches(labels.Set(n.Labels)) }
 
 // passes lets a member through all gates, or none, and says why not.
-func (d *decision) passes(p *pool, m *member, why Why) bool {
-	gates := d.gatesOf(p, m.node)
+func (p *turn) passes(l *sharedLimits, m *member, why Why) bool {
+	gates := l.gatesOf(p.gate, m.node)
 	for _, g := range gates {
-		if barred := g.bars(p, m, why); barred.reason != "" {
-			if p.barred.reason == "" {
-				p.barred = barred
+		if blocked := g.bars(m, why, p.isBack(why)); blocked.reason != "" {
+			if p.blocked.reason == "" {
+				p.blocked = blocked
 			}
 			return false
 		}
@@ -198,7 +229,7 @@ func forward(why Why) bool {
 	return why == WhyMove || why == WhyLate || why == WhyConsent || why == WhyDrain
 }
 
-func (g *gate) bars(p *pool, m *member, why Why) said {
+func (g *gate) bars(m *member, why Why, back bool) said {
 	switch {
 	case g.budget != nil && g.budget.fault != "":
 		return g.says(ReasonBudgetExhausted, "cannot be read, and so it allows nothing: "+g.budget.fault)
@@ -208,7 +239,7 @@ func (g *gate) bars(p *pool, m *member, why Why) said {
 		return g.says(ReasonWindowClosed, g.opening())
 	case forward(why) && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
-	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(p.isBack(why) && g.changing == 0):
+	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(back && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
 	case (why == WhyDrain || why == WhyConsent) && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))

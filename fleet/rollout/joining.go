@@ -18,7 +18,7 @@ func joined(n *Node, s *Seen, now time.Time) bool {
 
 // isNew: a node that nobody has assigned anything, made minutes ago or with the pool's own taint on it, Ready or not: nobody may have looked when it
 // was not.
-func (p *pool) isNew(n *Node, now time.Time) bool {
+func (p *aim) isNew(n *Node, now time.Time) bool {
 	if n.Source != "" || n.Mark.Pool != "" || p.stable == nil {
 		return false
 	}
@@ -26,7 +26,7 @@ func (p *pool) isNew(n *Node, now time.Time) bool {
 }
 
 // hasJoined: it has what it was given when it was new, and has not proven it yet, or its taint is still to go.
-func (p *pool) hasJoined(m *member, now time.Time) bool {
+func (p *aim) hasJoined(m *member, now time.Time) bool {
 	if p.stable == nil || m.node.Source != m.keep || m.node.Mark.Pool != p.Name {
 		return false
 	}

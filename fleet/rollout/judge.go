@@ -13,17 +13,42 @@ import (
 )
 
 const (
-	stopLimit = 32
-	// turnedFor is for how long a pod that was turned away holds.
-	turnedFor = 15 * time.Minute
+	// rejectedFor is for how long a pod that was rejected holds.
+	rejectedFor = 15 * time.Minute
 	// vanishLimit is how many healthy nodes at risk may vanish before it is no chance any more.
 	vanishLimit = 3
 )
 
-// judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. It looks
-// only at nodes that were assigned the target in this attempt, and whose cohort has not completed it before: nothing stops it there.
-func (d *decision) judge(p *pool) {
-	p.doubt = d.unknown(p)
+// course is where a pool stands, and whether it may go on. It is what [judge] finds out.
+type course struct {
+	aim
+	crew
+	goal    int     // how many nodes the open wave may have reached
+	passed  []int32 // the waves that were passed now
+	done    bool    // the target was completed now
+	doubt   string  // why new assignments wait
+	wavers  string  // why those wait, on the way back, whose cohort has not completed the target
+	recoils string  // why nobody goes where it was completed before: nodes that had proven it do not take it any more
+}
+
+// judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. Classes are relative
+// to the open wave, so a pool whose next wave opens, or that completes its target, gets its members classified for that.
+func judge(w *World, f *fleet, aims []aim, crews []crew) []course {
+	courses, rejected := make([]course, len(aims)), recentlyRejected(w.Turned)
+	for i := range aims {
+		p := &courses[i]
+		p.aim, p.crew = aims[i], crews[i]
+		p.judge(w, f, rejected)
+		if p.done {
+			p.crew = crewOf(w, f, &p.aim, 0) // what was Old is Late now
+		}
+	}
+	return courses
+}
+
+// judge looks only at nodes that were assigned the target in this attempt, and whose cohort has not completed it before: nothing stops it there.
+func (p *course) judge(w *World, f *fleet, rejected rejectedPods) {
+	p.doubt = p.unknownThings(w.Synced)
 	if !p.target.there {
 		return
 	}
@@ -31,25 +56,25 @@ func (d *decision) judge(p *pool) {
 		p.doubt = p.invalid // who edits a layer in a rollout does not want what it was before to go on
 	}
 	if p.target.stopped == nil {
-		d.stop(p)
+		p.stop(f, metav1.NewTime(w.Now))
 	}
 	switch {
 	case p.doubt != "" || p.target.stable:
 	case p.target.completed: // doubt never holds up the way back to what is proven
-		p.wavers = d.hold(p)
+		p.wavers = p.hold(f, rejected)
 	default:
-		p.doubt = d.hold(p)
+		p.doubt = p.hold(f, rejected)
 	}
 	if p.target.completed {
-		p.recoils = d.recoils(p)
+		p.recoils = p.recoil(f)
 	}
-	d.advance(p)
+	p.advance(w, f)
 }
 
-// unknown: what is not known is not acted upon.
-func (d *decision) unknown(p *pool) string {
+// unknownThings names what is not known, and so is not acted upon.
+func (p *problems) unknownThings(synced bool) string {
 	switch {
-	case !d.w.Synced:
+	case !synced:
 		return "the caches are not synced"
 	case p.unknown != "":
 		return "ConfigMap " + p.unknown + " is not known yet"
@@ -60,17 +85,17 @@ func (d *decision) unknown(p *pool) string {
 }
 
 // judged calls f with each node that was assigned the target in this attempt, members or not.
-func (d *decision) judged(p *pool, f func(n *Node, s *Seen)) {
+func (p *aim) judged(all *fleet, f func(n *Node, s *Seen)) {
 	for _, i := range p.marked {
-		if n := d.nodes[i]; p.judges(n) {
-			f(n, &d.seen[i])
+		if n := all.nodes[i]; p.judges(n) {
+			f(n, &all.seen[i])
 		}
 	}
 }
 
 // onTrial calls f with those of them whose cohort has not completed it.
-func (d *decision) onTrial(p *pool, f func(n *Node, s *Seen)) {
-	d.judged(p, func(n *Node, s *Seen) {
+func (p *aim) onTrial(all *fleet, f func(n *Node, s *Seen)) {
+	p.judged(all, func(n *Node, s *Seen) {
 		if !p.trusts(p.target.retry.Hash, n.assignedIn()) {
 			f(n, s)
 		}
@@ -84,19 +109,20 @@ type harm struct {
 }
 
 // stop looks for a verdict. It stops a revision; one that is stable is barred from the cohort alone.
-func (d *decision) stop(p *pool) {
-	v := d.worst(p)
+func (p *course) stop(f *fleet, now metav1.Time) {
+	v := p.worst(f)
 	switch {
 	case v == nil:
 	case p.target.stable:
-		p.bar(v, metav1.NewTime(d.w.Now))
+		p.bar(v, &p.target, p.inhabited, now)
 	default:
-		p.latch(d.newStop(p, v.node, v.reason, v.words))
+		p.target.stopped = p.latch(&v1alpha1.Stop{Hash: p.target.name.Hash, Revision: p.target.name.Revision, Attempt: p.target.attempt, Node: v.node, Reason: v.reason,
+			Message: message(v.words), Time: now})
 	}
 }
 
 // worst is the worst harm that is not known yet.
-func (d *decision) worst(p *pool) *harm {
+func (p *course) worst(f *fleet) *harm {
 	var found *harm
 	var rank int
 	candidate := func(r int, v harm) {
@@ -106,7 +132,7 @@ func (d *decision) worst(p *pool) *harm {
 	}
 	onTarget, unwell := 0, 0
 	var worst *Node
-	d.onTrial(p, func(n *Node, s *Seen) {
+	p.onTrial(f, func(n *Node, s *Seen) {
 		if s.WasReady {
 			onTarget++
 		}
@@ -125,14 +151,14 @@ func (d *decision) worst(p *pool) *harm {
 	if unwell > p.rules.tolerate.of(onTarget) {
 		candidate(2, harm{worst.assignedIn(), worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell)})
 	}
-	d.lookAtGone(p, candidate)
+	p.lookAtGone(f.gone, candidate)
 	return found
 }
 
-// recoils says that several nodes do not take the target any more although their cohorts have completed it. One is the node's own fault.
-func (d *decision) recoils(p *pool) string {
+// recoil says that several nodes do not take the target any more although their cohorts have completed it. One is the node's own fault.
+func (p *aim) recoil(f *fleet) string {
 	have, failed, first := 0, 0, ""
-	d.judged(p, func(n *Node, s *Seen) {
+	p.judged(f, func(n *Node, s *Seen) {
 		if !p.trusts(p.target.retry.Hash, n.assignedIn()) {
 			return
 		}
@@ -170,11 +196,11 @@ func ailment(n *Node) string {
 	return reasonNotReady
 }
 
-func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
+func (p *course) lookAtGone(gone []Gone, candidate func(int, harm)) {
 	healthy := 0
 	var last *Gone
-	for i := range d.plan.Gone {
-		g := &d.plan.Gone[i]
+	for i := range gone {
+		g := &gone[i]
 		switch {
 		case g.Retry != p.target.retry || p.trusts(g.Retry.Hash, g.at()):
 		case g.Ill:
@@ -189,28 +215,11 @@ func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
 	}
 }
 
-func (d *decision) newStop(p *pool, node, reason, words string) *v1alpha1.Stop {
-	return &v1alpha1.Stop{Hash: p.target.name.Hash, Revision: p.target.name.Revision, Attempt: p.target.attempt, Node: node, Reason: reason,
-		Message: message(words), Time: metav1.NewTime(d.w.Now)}
-}
-
-// latch keeps the stop in the status: it outlives this process, the node, and the pool's next revision.
-func (p *pool) latch(stop *v1alpha1.Stop) {
-	stops := []v1alpha1.Stop{*stop}
-	for _, old := range p.status.Stops {
-		if old.Hash != stop.Hash && len(stops) < stopLimit {
-			stops = append(stops, old)
-		}
-	}
-	p.status.Stops = stops
-	p.target.stopped = &p.status.Stops[0]
-}
-
 // hold looks for doubt. One node's own trouble is tolerated, as far as the pool says so.
-func (d *decision) hold(p *pool) string {
+func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 	onTarget, unwell, first, words, others := 0, 0, "", "", strangers{}
 	say := func(text string) { words = cmp.Or(words, text) }
-	d.onTrial(p, func(n *Node, s *Seen) {
+	p.onTrial(f, func(n *Node, s *Seen) {
 		if s.WasReady {
 			onTarget++
 		}
@@ -225,7 +234,7 @@ func (d *decision) hold(p *pool) string {
 		case n.Pressure&^s.Pressure != 0 && at:
 			trouble = "has come under pressure"
 		case at:
-			trouble = d.turnedAway(n, s, &others)
+			trouble = rejected.trouble(n, s, &others)
 		}
 		if trouble != "" {
 			unwell++
@@ -261,9 +270,23 @@ func (s *strangers) add(n *Node, t *TurnedAway) {
 
 func (s *strangers) count() bool { return len(s.namespaces) > 1 || len(s.nodes) > 1 }
 
-// turnedAway says which pod was turned away after the change that ran there before, and notes the others.
-func (d *decision) turnedAway(n *Node, s *Seen, others *strangers) (trouble string) {
-	for _, t := range d.turned[n.UID] {
+// rejectedPods are pods that kubelets have turned away lately, by their nodes.
+type rejectedPods map[types.UID][]*TurnedAway
+
+// recentlyRejected are those that count. A cluster may keep thousands that are long over.
+func recentlyRejected(all []TurnedAway) rejectedPods {
+	recent := rejectedPods{}
+	for i := range all {
+		if t := &all[i]; t.Age < rejectedFor {
+			recent[t.Node] = append(recent[t.Node], t)
+		}
+	}
+	return recent
+}
+
+// trouble says which pod was turned away after the change that ran there before, and notes the others.
+func (r rejectedPods) trouble(n *Node, s *Seen, others *strangers) (trouble string) {
+	for _, t := range r[n.UID] {
 		switch {
 		case t.Age >= s.Assigned:
 		case !t.Started.IsZero() && t.Started.Before(n.ChangeBegan):
@@ -273,15 +296,4 @@ func (d *decision) turnedAway(n *Node, s *Seen, others *strangers) (trouble stri
 		}
 	}
 	return trouble
-}
-
-// youngTurned are those that count, by their nodes. A cluster may keep thousands that are long over.
-func youngTurned(all []TurnedAway) map[types.UID][]*TurnedAway {
-	young := map[types.UID][]*TurnedAway{}
-	for i := range all {
-		if t := &all[i]; t.Age < turnedFor {
-			young[t.Node] = append(young[t.Node], t)
-		}
-	}
-	return young
 }

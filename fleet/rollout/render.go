@@ -2,9 +2,8 @@ package rollout
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -32,78 +31,109 @@ func targetHash(name v1alpha1.RevisionName) string {
 	return name.Hash
 }
 
-// stableHash is what the nodes had before anything else: as long as nothing has been completed, their own configuration.
-func (p *pool) stableHash() string {
-	if p.status.Stable == nil {
-		return localHash
-	}
-	return targetHash(*p.status.Stable)
-}
-
 // localName is that of the nodes' own configuration.
 func localName() v1alpha1.RevisionName { return v1alpha1.RevisionName{Local: true} }
 
 // text names the revision and the attempt, for people.
 func (t *target) text() string { return fmt.Sprintf("%s, attempt %d", t.name.Text(), t.attempt) }
 
-// render makes a revision of the layers, finds the one that is pinned, or stays at the last target where neither can be done.
-func (d *decision) render(p *pool) {
-	p.status = p.Status // lists are replaced, but for these two
-	p.status.Revisions, p.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
-	p.readProofs()
-	d.findStable(p)
-	revision, err := d.wanted(p)
-	if err != nil {
-		p.invalid = err.Error()
+// aim is what a pool wants, and how far it has come. It is what [render] finds out.
+type aim struct {
+	*Pool
+	membership
+	record
+	problems
+	target target
+	stable *Revision // nil: none is, or it is not there
+	begun  bool      // the rollout of this target begins now
+	clock  Clock
+	opened time.Time // when the wave was opened that the members are classified for
+	// wasSoaking: the wave had been proven when it was last looked at.
+	wasSoaking bool
+	unkept     []Revision
+}
+
+// problems are why the spec cannot be met.
+type problems struct {
+	invalid string // why the spec cannot be read
+	missing string // a layer that is not there
+	unknown string // a layer that is not known yet
+	ignored string // fields of a layer that no kubelet knows
+	refused string // why the API server does not take what is needed to go ahead
+	unmade  bool   // the API server does not take the revision that is asked for, so that it cannot become the target
+}
+
+// render finds the target of each pool, and its open wave.
+func render(w *World, f *fleet) []aim {
+	aims := make([]aim, len(f.pools))
+	for i, p := range f.pools {
+		aims[i] = aim{Pool: p, membership: f.owned[i], record: readRecord(p)}
+		aims[i].findStable(w, f)
+		aims[i].render(w)
+		aims[i].openWave(w)
 	}
-	if revision != nil && p.kept(func(k *Revision) bool { return k.Hash == revision.Hash }) == nil {
-		p.refused = d.w.RefusedRevisions[revision.ObjectName()]
+	return aims
+}
+
+// render makes a revision of the layers, finds the one that is pinned, or stays at the last target where neither can be done.
+func (p *aim) render(w *World) {
+	var revision *Revision
+	revision, p.problems = p.wanted(w.Layers)
+	if revision != nil && p.kept(revision.Hash) == nil {
+		p.refused = w.RefusedRevisions[revision.ObjectName()]
 		p.unmade = p.refused != "" && (p.Status.Target == nil || p.Status.Target.Hash != revision.Hash)
 	}
 	switch {
 	case p.invalid == "" && p.missing == "" && p.unknown == "" && !p.unmade:
-		p.aim(revision)
+		p.aimAt(revision)
 	case p.Status.Target != nil:
 		p.stay()
 	}
-	p.readFailures()
-	if s := p.status.Stable; s != nil && !s.Local {
-		p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
-		if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
-			p.stable = t
-		}
+	p.readFailures(&p.target)
+	p.readStable()
+	if p.unmade {
+		p.unkept = append(p.unkept, *revision)
 	}
-	if p.unmade && d.w.Synced {
-		d.plan.Revisions = append(d.plan.Revisions, *revision)
-	}
-	if r := p.target.revision; r != nil && d.w.Synced && p.kept(func(k *Revision) bool { return k.Hash == r.Hash }) == nil {
-		d.plan.Revisions = append(d.plan.Revisions, *r)
+	if r := p.target.revision; r != nil && p.kept(r.Hash) == nil {
+		p.unkept = append(p.unkept, *r)
 	}
 }
 
-// wanted is the revision that the spec asks for; nil is the nodes' own configuration.
-func (d *decision) wanted(p *pool) (*Revision, error) {
+// readStable finds the stable revision that the status names.
+func (p *aim) readStable() {
+	s := p.status.Stable
+	if s == nil || s.Local {
+		return
+	}
+	p.stable = p.kept(s.Hash)
+	if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
+		p.stable = t
+	}
+}
+
+// wanted is the revision that the spec asks for; nil is the nodes' own configuration, or none where there are problems.
+func (p *Pool) wanted(layers map[Ref]Layer) (*Revision, problems) {
 	if p.fault != "" {
-		return nil, errors.New(p.fault)
+		return nil, problems{invalid: p.fault}
 	}
 	if pin := p.Spec.Rollout.Pin; pin != nil {
 		if pin.Local {
-			return nil, nil
+			return nil, problems{}
 		}
-		if revision := p.kept(func(r *Revision) bool { return r.Number == pin.Revision }); revision != nil {
-			return revision, nil
+		if revision := p.keptNumber(pin.Revision); revision != nil {
+			return revision, problems{}
 		}
-		return nil, fmt.Errorf("spec.rollout.pin: there is no revision %d", pin.Revision)
+		return nil, problems{invalid: fmt.Sprintf("spec.rollout.pin: there is no revision %d", pin.Revision)}
 	}
-	if p.layerFault != "" { // who goes back need not first repair what is left behind
-		return nil, errors.New(p.layerFault)
+	if p.layerFault != "" { // going back does not need what is left behind
+		return nil, problems{invalid: p.layerFault}
 	}
-	return d.compose(p)
+	return p.compose(layers)
 }
 
 // compose makes a revision of the layers as they are now.
-func (d *decision) compose(p *pool) (*Revision, error) {
-	r := Revision{Pool: p.Name, Base: p.Spec.Base, Cause: p.Cause, Layers: make([]RevisionLayer, 0, len(p.layers))}
+func (p *Pool) compose(layers map[Ref]Layer) (*Revision, problems) {
+	r, found := Revision{Pool: p.Name, Base: p.Spec.Base, Cause: p.Cause, Layers: make([]RevisionLayer, 0, len(p.layers))}, problems{}
 	if r.Base == "" {
 		r.Base = v1alpha1.BaseLocal
 	}
@@ -112,31 +142,34 @@ func (d *decision) compose(p *pool) (*Revision, error) {
 		from := RevisionLayer{Name: layer.name, From: "KubeletPool " + p.Name, NodeSelector: layer.selector.text, selector: layer.selector}
 		patch, unknown := layer.patch, layer.unknown
 		if !layer.inline {
-			known, is := d.w.Layers[layer.ref]
-			switch {
-			case !is:
-				p.unknown = layer.ref.String()
-				return nil, nil
-			case known.Missing:
-				p.missing = layer.ref.String()
-				return nil, nil
-			}
+			known, is := layers[layer.ref]
 			var err error
-			if patch, err = layer.read(known); err != nil {
-				return nil, err
+			switch patch, err = layer.read(known); {
+			case !is:
+				found.unknown = layer.ref.String()
+				return nil, found
+			case known.Missing:
+				found.missing = layer.ref.String()
+				return nil, found
+			case err != nil:
+				found.invalid = err.Error()
+				return nil, found
 			}
 			unknown = known.Unknown
 			from.From, from.ResourceVersion = Namespace+"/"+layer.ref.Name, known.ResourceVersion
 		}
-		if unknown != "" && p.ignored == "" {
-			p.ignored = fmt.Sprintf("; no kubelet knows %s of layer %s", unknown, layer.name)
+		if unknown != "" && found.ignored == "" {
+			found.ignored = fmt.Sprintf("; no kubelet knows %s of layer %s", unknown, layer.name)
 		}
 		from.Patch = json.RawMessage(patch)
 		r.Layers = append(r.Layers, from)
 	}
 	r.Hash = revisionHash(r.Base, r.Layers)
 	r.Number = p.number(r.Hash)
-	return &r, r.checkSize()
+	if err := r.checkSize(); err != nil {
+		found.invalid = err.Error()
+	}
+	return &r, found
 }
 
 func (l *poolLayer) read(known Layer) (string, error) {
@@ -154,7 +187,7 @@ func (l *poolLayer) read(known Layer) (string, error) {
 }
 
 // number is that of the revision with the same content, or the next one.
-func (p *pool) number(hash string) int64 {
+func (p *Pool) number(hash string) int64 {
 	next := int64(1)
 	for i := range p.Revisions {
 		if p.Revisions[i].Hash == hash && !p.Revisions[i].Tampered {
@@ -171,18 +204,8 @@ func (p *pool) number(hash string) int64 {
 	return next
 }
 
-// kept finds a revision that is what its name says.
-func (p *pool) kept(is func(*Revision) bool) *Revision {
-	for i := range p.Revisions {
-		if r := &p.Revisions[i]; !r.Tampered && is(r) {
-			return r
-		}
-	}
-	return nil
-}
-
-// aim makes a revision the target. The attempt never falls: else a stop could be undone by it, or a verdict missed.
-func (p *pool) aim(revision *Revision) {
+// aimAt makes a revision the target. The attempt never falls, because otherwise a stop could be undone by it, or a verdict missed.
+func (p *aim) aimAt(revision *Revision) {
 	t := target{there: true, revision: revision, name: localName(), attempt: 1}
 	if revision != nil {
 		t.name = v1alpha1.RevisionName{Revision: revision.Number, Hash: revision.Hash}
@@ -190,97 +213,26 @@ func (p *pool) aim(revision *Revision) {
 	if old := p.Status.Target; old != nil {
 		t.attempt = max(t.attempt, old.Attempt)
 	}
-	p.hear(&t)
+	p.hear(p.Spec.Rollout.Retry, &t)
 	p.setTarget(t)
 }
 
-// retryLimit is how many words are remembered.
-const retryLimit = 16
-
-// hear takes spec.rollout.retry. A word that was never heard is one act: it raises the attempt of this target, so that it is tried again, and with
-// it the stops of other revisions, so that these stay. Before there is a target it has nothing to raise.
-func (p *pool) hear(t *target) {
-	word := p.Spec.Rollout.Retry
-	if word == "" {
-		return
-	}
-	known := slices.Contains(p.Status.Retries, word)
-	heard := append([]string{word}, without(p.Status.Retries, word)...) // one that is said again and again is not forgotten
-	p.status.Retries = heard[:min(len(heard), retryLimit)]
-	if known || p.Status.Target == nil {
-		return
-	}
-	p.status.Stops = slices.Clone(p.Status.Stops)
-	for i := range p.status.Stops {
-		if stop := &p.status.Stops[i]; stop.Hash != targetHash(t.name) && stop.Attempt >= t.attempt {
-			stop.Attempt = t.attempt + 1
-		}
-	}
-	for i := range p.status.Revisions {
-		r := &p.status.Revisions[i]
-		if r.Hash == targetHash(t.name) {
-			continue
-		}
-		r.FailedIn = slices.Clone(r.FailedIn)
-		for j := range r.FailedIn {
-			if f := &r.FailedIn[j]; f.Attempt >= t.attempt {
-				f.Attempt = t.attempt + 1
-			}
-		}
-	}
-	t.attempt++
-}
-
-func without(words []string, word string) []string {
-	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == word })
-}
-
 // stay keeps the target that the status names.
-func (p *pool) stay() {
+func (p *aim) stay() {
 	old := *p.Status.Target
 	t := target{name: old.RevisionName, attempt: old.Attempt}
 	if !old.Local {
-		t.revision = p.kept(func(r *Revision) bool { return r.Hash == old.Hash })
+		t.revision = p.kept(old.Hash)
 	}
 	t.there = old.Local || t.revision != nil
 	p.setTarget(t)
 }
 
-func (p *pool) setTarget(t target) {
+func (p *aim) setTarget(t target) {
 	hash := targetHash(t.name)
 	t.retry = Retry{p.Name, hash, t.attempt}
 	t.stable = p.stableHash() == hash
 	t.completed = p.wasCompleted(hash)
-	for i := range p.status.Stops {
-		if stop := &p.status.Stops[i]; stop.Hash == hash && t.attempt <= stop.Attempt {
-			t.stopped = stop
-		}
-	}
+	t.stopped = p.stopOf(hash, t.attempt)
 	p.target = t
-}
-
-// gaveUp: what the node has was never completed. Of a revision that the status does not name any more the node itself knows it.
-func (p *pool) gaveUp(n *Node) bool {
-	hash := n.Retry.Hash
-	switch {
-	case p.wasCompleted(hash):
-		return false
-	case slices.ContainsFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash }),
-		slices.ContainsFunc(p.status.Stops, func(s v1alpha1.Stop) bool { return s.Hash == hash }):
-		return true
-	}
-	return !n.hasProven()
-}
-
-// wasCompleted: the nodes' own configuration always was.
-func (p *pool) wasCompleted(hash string) bool {
-	if hash == localHash || p.status.Stable != nil && targetHash(*p.status.Stable) == hash {
-		return true
-	}
-	for i := range p.status.Revisions {
-		if r := &p.status.Revisions[i]; r.Hash == hash && r.Result == v1alpha1.ResultCompleted {
-			return true
-		}
-	}
-	return false
 }

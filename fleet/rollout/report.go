@@ -20,30 +20,54 @@ const (
 	revisionLimit = 50
 )
 
-// report says in the pool's status what there is, and in events what has happened.
-func (d *decision) report(p *pool) {
-	s := &p.status
+// report makes the plan: what to do, the status and events that say so, and what this process is to remember.
+func report(w *World, f *fleet, chosen *choice) Plan {
+	plan := Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Budgets: map[string]v1alpha1.KubeletRolloutBudgetStatus{}, Clocks: w.Clocks,
+		Variants: chosen.variants, Writes: chosen.writes, Drains: chosen.drains, Seen: f.memory(), Gone: f.gone}
+	if !w.Synced {
+		return plan // what is not known is not reported
+	}
+	plan.Budgets, plan.Clocks = reportBudgets(w.Now, chosen.budgets), map[string]Clock{}
+	for i := range chosen.pools {
+		p := &chosen.pools[i]
+		plan.Revisions = append(plan.Revisions, p.unkept...)
+		p.report(w, f)
+		if p.clock.Wave != 0 {
+			plan.Clocks[p.Name] = p.clock
+		}
+		if !reflect.DeepEqual(p.status, p.Status) {
+			plan.Status[p.Name] = p.status
+			plan.Events = append(plan.Events, poolEvents(p)...)
+		}
+		for _, one := range chosen.writes {
+			if reason, message, warning := one.Tells(); one.Pool == p.Name && reason != "" {
+				plan.Events = append(plan.Events, Event{Pool: p.Name, Node: one.Node, UID: one.UID, Warning: warning, Reason: reason, Message: message})
+			}
+		}
+	}
+	plan.Look = lookAgain(w, chosen)
+	return plan
+}
+
+// report says in the pool's status what there is.
+func (p *turn) report(w *World, f *fleet) {
+	s, now := &p.status, metav1.NewTime(w.Now)
 	if p.unknown == "" {
 		s.ObservedGeneration = p.Generation
 	}
 	if p.target.there {
 		s.Target = &v1alpha1.Target{RevisionName: p.target.name, Attempt: p.target.attempt}
 	}
-	d.reportWave(p)
-	s.Nodes = p.nodeCounts()
+	p.clock.Barred = p.clock.Wave != 0 && (p.waits() || p.refused != "")
+	s.Wave = p.waveStatus()
+	s.Nodes = p.nodeCounts(p.conflicts, p.unavailableNow())
 	s.Cohorts = p.cohortStatus()
-	d.reportFailures(p)
-	d.reportRevisions(p)
-	d.reportConditions(p)
-	if !reflect.DeepEqual(p.status, p.Status) {
-		d.plan.Status[p.Name] = p.status
-		d.tell(p)
-	}
-	for _, w := range d.plan.Writes {
-		if reason, message, warning := w.Tells(); w.Pool == p.Name && reason != "" {
-			d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Node: w.Node, UID: w.UID, Warning: warning, Reason: reason, Message: message})
-		}
-	}
+	p.reportFailures(f, now)
+	p.reportRevisions(f, now)
+	tampered := p.tamperedWords(w)
+	p.set(v1alpha1.ConditionReady, readyCondition(p), w.Now)
+	p.set(v1alpha1.ConditionProgressing, progressingCondition(p), w.Now)
+	p.set(v1alpha1.ConditionStalled, stalledCondition(p, tampered), w.Now)
 }
 
 // Tells is the event on the Node that a write is worth; without a reason none.
@@ -59,29 +83,25 @@ func (w *Write) Tells() (reason, message string, warning bool) {
 	return "", "", false
 }
 
-// reportWave writes times only every half minute, so that time alone costs few writes.
-func (d *decision) reportWave(p *pool) {
-	p.status.Wave = nil
+// waveStatus has times of every half minute only, so that time alone costs few writes.
+func (p *course) waveStatus() *v1alpha1.WaveStatus {
 	if p.clock.Wave == 0 {
-		return
+		return nil
 	}
-	p.clock.Barred = p.waits() || p.refused != ""
-	d.plan.Clocks[p.Name] = p.clock
-	p.status.Wave = &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal), Opened: metav1.NewTime(p.clock.Opened),
+	return &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal), Opened: metav1.NewTime(p.clock.Opened),
 		Soaked: metav1.Duration{Duration: p.clock.Soaked.Truncate(persist)}, Elapsed: metav1.Duration{Duration: p.clock.Elapsed.Truncate(persist)}}
 }
 
-func (p *pool) nodeCounts() v1alpha1.NodeCounts {
-	c := &p.count
-	of := func(class Class) int32 { return int32(c.of[class]) }
-	return v1alpha1.NodeCounts{Selected: int32(len(p.members) + p.conflicts), Updatable: int32(c.updatable), Old: of(Old), Late: of(Late),
+func (c *crew) nodeCounts(conflicts, unavailable int) v1alpha1.NodeCounts {
+	of := func(class Class) int32 { return int32(c.count.of[class]) }
+	return v1alpha1.NodeCounts{Selected: int32(len(c.members) + conflicts), Updatable: int32(c.count.updatable), Old: of(Old), Late: of(Late),
 		Applying: of(Applying), Waiting: of(Waiting), OnTrial: of(OnTrial), Proven: of(Proven), Failed: of(Failed), Blocked: of(Blocked),
-		Unavailable: int32(p.unavailableNow()), Away: int32(c.away), Joining: of(Joining), Held: of(Held), Skipped: of(Skipped), Manual: of(Manual),
-		Conflict: int32(p.conflicts), Unsupervised: of(Unsupervised), Leaving: of(Leaving)}
+		Unavailable: int32(unavailable), Away: int32(c.count.away), Joining: of(Joining), Held: of(Held), Skipped: of(Skipped), Manual: of(Manual),
+		Conflict: int32(conflicts), Unsupervised: of(Unsupervised), Leaving: of(Leaving)}
 }
 
 // unavailableNow leaves out those that are only about to be assigned.
-func (p *pool) unavailableNow() int {
+func (p *turn) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
 		if w := &p.writes[i]; w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyBack {
@@ -93,17 +113,17 @@ func (p *pool) unavailableNow() int {
 	return n
 }
 
-func (p *pool) memberOf(w *Write) *member {
-	return &p.members[slices.IndexFunc(p.members, func(m member) bool { return m.node.UID == w.UID })]
+func (c *crew) memberOf(w *Write) *member {
+	return &c.members[slices.IndexFunc(c.members, func(m member) bool { return m.node.UID == w.UID })]
 }
 
 // cohortStatus has the biggest ones.
-func (p *pool) cohortStatus() []v1alpha1.CohortStatus {
+func (c *crew) cohortStatus() []v1alpha1.CohortStatus {
 	var all []v1alpha1.CohortStatus
-	for i := range p.cohorts {
-		if c := &p.cohorts[i]; c.nodes > 0 {
-			name := bounded.Text(c.minor+"/"+c.arch+"/"+c.layers, 128)
-			all = append(all, v1alpha1.CohortStatus{Name: name, Nodes: int32(c.nodes), Proven: int32(c.proven)})
+	for i := range c.cohorts {
+		if k := &c.cohorts[i]; k.nodes > 0 {
+			name := bounded.Text(k.minor+"/"+k.arch+"/"+k.layers, 128)
+			all = append(all, v1alpha1.CohortStatus{Name: name, Nodes: int32(k.nodes), Proven: int32(k.proven)})
 		}
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.CohortStatus) int {
@@ -114,7 +134,7 @@ func (p *pool) cohortStatus() []v1alpha1.CohortStatus {
 
 // reportFailures keeps what failed by uid, in the kubelet's own words, for the node may be gone when somebody looks. One that is over makes
 // room for a newer one; one that still stands does not, so that the same world is told once.
-func (d *decision) reportFailures(p *pool) {
+func (p *course) reportFailures(all *fleet, now metav1.Time) {
 	known := len(p.status.Failures)
 	stands := make([]bool, known)
 	var newer []v1alpha1.Failure
@@ -124,12 +144,12 @@ func (d *decision) reportFailures(p *pool) {
 		}); i >= 0 {
 			stands[i] = true
 		} else if len(newer) < failureLimit {
-			f.Time, f.Message = metav1.NewTime(d.w.Now), message(f.Message)
+			f.Time, f.Message = now, message(f.Message)
 			newer = append(newer, f)
 		}
 	}
 	hash := targetHash(p.target.name)
-	d.judged(p, func(n *Node, s *Seen) {
+	p.judged(all, func(n *Node, s *Seen) {
 		switch {
 		case s.Phase == Failed:
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: n.Reason, Message: n.Failure})
@@ -137,7 +157,7 @@ func (d *decision) reportFailures(p *pool) {
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: reasonLost, Message: ailment(n)})
 		}
 	})
-	for _, g := range d.plan.Gone {
+	for _, g := range all.gone {
 		if g.Ill && g.Retry == p.target.retry && !p.trusts(hash, g.at()) {
 			add(v1alpha1.Failure{Node: g.Node, UID: g.UID, Hash: hash, Reason: reasonLost, Message: "it vanished while it was ill"})
 		}
@@ -156,37 +176,36 @@ func (d *decision) reportFailures(p *pool) {
 
 // reportRevisions keeps what became of the newest revisions, and of the target, the stable one and those that nodes have. Of these at most
 // revisionLimit.
-func (d *decision) reportRevisions(p *pool) {
+func (p *course) reportRevisions(f *fleet, now metav1.Time) {
 	if !p.target.there || p.target.revision == nil {
 		p.supersede("")
 		return
 	}
 	hash := p.target.name.Hash
 	p.supersede(hash)
-	entry := v1alpha1.RevisionStatus{RevisionName: p.target.name, Proven: int32(p.count.of[Proven]), Result: p.resultOf()}
-	i := slices.IndexFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash })
-	if i >= 0 {
-		known := &p.status.Revisions[i]
+	entry := v1alpha1.RevisionStatus{RevisionName: p.target.name, Proven: int32(p.count.of[Proven]), Result: p.target.result()}
+	known := p.entry(hash)
+	if known != nil {
 		entry.ProvenIn, entry.FailedIn = known.ProvenIn, known.FailedIn
 		if known.Result == v1alpha1.ResultCompleted {
 			entry.Result = v1alpha1.ResultCompleted
 		}
 	}
 	if p.target.stable {
-		p.keepProofs(&entry, metav1.NewTime(d.w.Now))
-		entry.FailedIn = p.keepFailures(entry.FailedIn)
+		p.keepProofs(&entry, now)
+		entry.FailedIn = p.keepFailures(entry.FailedIn, &p.target)
 	}
-	if i >= 0 {
-		p.status.Revisions[i] = entry
+	if known != nil {
+		*known = entry
 	} else {
 		p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
-		d.forgetOld(p)
+		p.forgetOld(f)
 	}
 	boundProofs(p.status.Revisions, hash)
 }
 
 // forgetOld keeps the revisions that are needed, and the newest.
-func (d *decision) forgetOld(p *pool) {
+func (p *aim) forgetOld(f *fleet) {
 	limit := 10
 	if l := p.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(min(max(*l, 1), revisionLimit))
@@ -198,43 +217,26 @@ func (d *decision) forgetOld(p *pool) {
 	if r := p.Before(); r != nil {
 		before = r.Hash
 	}
-	had := d.hashesOf(p)
+	had := p.assignedHashes(f)
 	p.forgetRevisions(limit, func(hash string) bool { return hash == stable || hash == before || had[hash] })
 	p.forgetRevisions(revisionLimit, func(hash string) bool { return hash == stable || hash == before })
 }
 
-// forgetRevisions forgets the oldest that are over the limit and not needed.
-func (p *pool) forgetRevisions(limit int, needed func(hash string) bool) {
-	for i := len(p.status.Revisions) - 1; i > 0 && len(p.status.Revisions) > limit; i-- {
-		if !needed(p.status.Revisions[i].Hash) {
-			p.status.Revisions = slices.Delete(p.status.Revisions, i, i+1)
-		}
-	}
-}
-
-// hashesOf are the revisions of the pool that nodes have been assigned.
-func (d *decision) hashesOf(p *pool) map[string]bool {
+// assignedHashes are the revisions of the pool that nodes have been assigned.
+func (p *aim) assignedHashes(f *fleet) map[string]bool {
 	hashes := map[string]bool{}
 	for _, i := range p.marked {
-		if r := d.nodes[i].Retry; r.Pool == p.Name {
+		if r := f.nodes[i].Retry; r.Pool == p.Name {
 			hashes[r.Hash] = true
 		}
 	}
 	return hashes
 }
 
-func (p *pool) supersede(by string) {
-	for i := range p.status.Revisions {
-		if r := &p.status.Revisions[i]; r.Hash != by && r.Result == v1alpha1.ResultRolling {
-			r.Result = v1alpha1.ResultSuperseded
-		}
-	}
-}
-
-// tell says what has happened since the status before, so that the same world tells nothing twice.
-func (d *decision) tell(p *pool) {
+// poolEvents say what has happened since the status before, so that the same world tells nothing twice.
+func poolEvents(p *turn) (events []Event) {
 	say := func(warning bool, reason, text string) {
-		d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: message(text)})
+		events = append(events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: message(text)})
 	}
 	revision := p.target.text()
 	if p.target.there && p.begun && !(p.target.stable && !p.done) {
@@ -262,8 +264,19 @@ func (d *decision) tell(p *pool) {
 	if p.conflicts > 0 && p.Status.Nodes.Conflict == 0 {
 		say(true, EventNodeConflict, p.conflictWords())
 	}
+	return events
 }
 
-func (p *pool) conflictWords() string {
-	return fmt.Sprintf("%d nodes are selected by several pools of the same priority, such as %s by %s", p.conflicts, p.conflictNode, p.conflictPools)
+// keepProofs notes in which cohorts the target is proven now. It is the stable revision.
+func (p *course) keepProofs(of *v1alpha1.RevisionStatus, now metav1.Time) {
+	for m := range p.each {
+		if m.class == Proven && m.node.Source == m.want && m.node.Ready && !m.seen.Upgraded {
+			p.noteProof(of, m.node, p.inhabited, now)
+		}
+	}
+}
+
+// inhabited reports whether a member is in the cohort now.
+func (c *crew) inhabited(at proof) bool {
+	return slices.ContainsFunc(c.members, func(m member) bool { return at == m.node.cohortWith(m.want) || at == m.node.assignedIn() })
 }

@@ -7,17 +7,20 @@ import (
 	"slices"
 )
 
-// maxUnavailable is the number that the spec asks for: at least 1, unless it says 0.
-func (p *pool) maxUnavailable() int {
-	a := p.rules.maxUnavailable
+// slots is how many of the members may be unavailable: at least 1, unless the spec says 0.
+func (r *rules) slots(members int) int {
+	a := r.maxUnavailable
 	if a.value == 0 {
 		return 0
 	}
-	return max(1, a.of(p.count.members))
+	return max(1, a.of(members))
 }
 
+// slots is how many of the members may be unavailable.
+func (p *course) slots() int { return p.rules.slots(p.count.members) }
+
 // room is how many more nodes the target may reach now.
-func (p *pool) room(why Why) int {
+func (p *course) room(why Why) int {
 	if why == WhyBack || why == WhyLate {
 		return rate
 	}
@@ -26,52 +29,52 @@ func (p *pool) room(why Why) int {
 
 // admits: a cohort that has not proven the target has at most one node at risk. One that is not Ready is not tried beside another one that is not, for
 // they may come back together.
-func (p *pool) admits(m *member) bool {
-	c := &p.cohorts[m.cohort]
-	return p.vouched(m) || c.atRisk == 0 && (m.node.Ready || c.dead == 0)
+func (c *crew) admits(m *member) bool {
+	k := &c.cohorts[m.cohort]
+	return c.vouched(m) || k.atRisk == 0 && (m.node.Ready || k.dead == 0)
 }
 
-// vouched: the cohort of a member has proven the target, now or before.
-func (p *pool) vouched(m *member) bool { return m.trusted || p.cohorts[m.cohort].proven > 0 }
+// vouched reports whether the cohort of a member has proven the target, now or before.
+func (c *crew) vouched(m *member) bool { return m.trusted || c.cohorts[m.cohort].proven > 0 }
 
-// mayBegin: there is room in the wave for a member that waits for its pods to be let go on with it.
-func (p *pool) mayBegin(m *member) bool {
+// mayBegin reports whether there is room in the wave for a member that waits for its pods to be let go on with it.
+func (p *course) mayBegin(m *member) bool {
 	c := &p.cohorts[m.cohort]
 	isOne := p.vouched(m) || c.atRisk-c.idle <= 0
-	return p.maxUnavailable() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
+	return p.slots() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 
 // begins counts one that is let go on.
-func (p *pool) begins(m *member) {
-	p.cohorts[m.cohort].idle--
+func (c *crew) begins(m *member) {
+	c.cohorts[m.cohort].idle--
 	if m.inWaves {
-		p.count.idle--
+		c.count.idle--
 	}
 }
 
 // move assigns the target to candidates, as far as there is room.
-func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
+func (p *turn) move(l *sharedLimits, why Why, candidate func(*member) bool) {
 	outside := why == WhyMove && p.target.completed // who is not Ready is in no wave, and goes back too
-	if p.room(why) <= 0 && !outside || p.maxUnavailable() == 0 {
+	if p.room(why) <= 0 && !outside || p.slots() == 0 {
 		p.starved = p.starved || p.room(why) > 0
 		return
 	}
 	left := p.left(why)
-	for _, m := range p.candidates(candidate) {
+	for _, m := range p.candidates(&p.aim, p.gate, candidate) {
 		if p.room(why) <= 0 && !outside || len(p.writes) >= rate {
 			return
 		}
 		if p.room(why) <= 0 && m.node.Ready {
 			continue
 		}
-		if d.written(p, m.node) || !p.admits(m) || m.labelsMoved || !m.trusted && p.failedIn(m) {
+		if p.written(m.node) || !p.admits(m) || m.labelsMoved || !m.trusted && p.failedIn(m) {
 			continue
 		}
-		if !d.hasSlot(p, m, left) {
+		if !p.hasSlot(l, m, left) {
 			p.starved = true
 			continue
 		}
-		if !d.passes(p, m, why) {
+		if !p.passes(l, m, why) {
 			continue
 		}
 		if !m.unavailable {
@@ -79,31 +82,30 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 			p.moved++
 			p.count.unavailable++
 			if m.node.ControlPlane {
-				d.controlPlanesAway++
+				l.controlPlanesAway++
 			}
 			m.unavailable = true
 		}
-		p.place(m)
-		d.assign(p, m, why, m.want)
+		p.countAtRisk(m)
+		p.assign(m, why, m.want)
 	}
 }
 
-// isBack: it goes to what was completed before, whether its own cohort has or not.
-func (p *pool) isBack(why Why) bool { return why == WhyBack || why == WhyMove && p.target.completed }
+// isBack reports whether it goes to what was completed before, whether its own cohort has or not.
+func (p *aim) isBack(why Why) bool { return why == WhyBack || why == WhyMove && p.target.completed }
 
 // left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
 // else holds nobody up. And one at a time may always go back.
-func (p *pool) left(why Why) int {
+func (p *turn) left(why Why) int {
 	if !p.isBack(why) {
-		return p.maxUnavailable() - p.count.unavailable
+		return p.slots() - p.count.unavailable
 	}
 	taken, changing, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
-	for i := range p.members {
-		m := &p.members[i]
+	for m := range p.each {
 		if m.isDead { // it will not answer, and nobody waits for it
 			continue
 		}
-		if m.trusted && m.longIll(p) && spared > 0 { // one's own death is its own
+		if m.trusted && m.longIll(&p.rules) && spared > 0 { // one's own death is its own
 			spared--
 			continue
 		}
@@ -115,42 +117,41 @@ func (p *pool) left(why Why) int {
 		}
 	}
 	if changing == 0 {
-		return max(1, p.maxUnavailable()-taken)
+		return max(1, p.slots()-taken)
 	}
-	return p.maxUnavailable() - taken
+	return p.slots() - taken
 }
 
 // hasSlot: there is room for one more, or the member takes none: it is NotReady or cordoned. One that changes already holds its own, as long as no
 // more do than may. Of control planes one is away at a time, whatever it is away for.
-func (d *decision) hasSlot(p *pool, m *member, left int) bool {
+func (p *course) hasSlot(l *sharedLimits, m *member, left int) bool {
 	switch {
 	case !m.unavailable:
-		return left > 0 && (!m.node.ControlPlane || d.controlPlanesAway == 0)
+		return left > 0 && (!m.node.ControlPlane || l.controlPlanesAway == 0)
 	case m.node.ControlPlane:
-		return d.controlPlanesAway <= 1
+		return l.controlPlanesAway <= 1
 	}
-	return !m.node.Ready || m.node.Cordoned || p.count.unavailable <= p.maxUnavailable() || left > 0
+	return !m.node.Ready || m.node.Cordoned || p.count.unavailable <= p.slots() || left > 0
 }
 
-// place counts a member that is assigned the target now.
-func (p *pool) place(m *member) {
-	if p.count.have++; m.inWaves {
-		p.count.placed++
+// countAtRisk counts a member that is assigned the target now.
+func (c *crew) countAtRisk(m *member) {
+	if c.count.have++; m.inWaves {
+		c.count.placed++
 	}
-	p.cohorts[m.cohort].atRisk++
+	c.cohorts[m.cohort].atRisk++
 }
 
 // candidates are those who may be moved, in their order: first who is on a revision that is superseded or has failed, then the cohorts
 // without proof, then the domain in use, and one domain after the other, then by a hash, so that no node is always the first.
-func (p *pool) candidates(candidate func(*member) bool) []*member {
+func (c *crew) candidates(p *aim, g *gate, candidate func(*member) bool) []*member {
 	type ranked struct {
 		m            *member
 		rank         int
 		domain, hash [sha256.Size]byte
 	}
 	var all []ranked
-	for i := range p.members {
-		m := &p.members[i]
+	for m := range c.each {
 		if !candidate(m) || m.want == "" || m.lacks != "" {
 			continue
 		}
@@ -158,16 +159,16 @@ func (p *pool) candidates(candidate func(*member) bool) []*member {
 		if !m.superseded {
 			rank += 8
 		}
-		if p.cohorts[m.cohort].proven > 0 {
+		if c.cohorts[m.cohort].proven > 0 {
 			rank += 4
 		}
 		if !m.node.Ready {
 			rank += 2
 		}
 		r := ranked{m: m, rank: rank, hash: sha256.Sum256([]byte(string(m.node.UID) + p.target.retry.Hash))}
-		if t := p.gate.topology; t.key != "" {
+		if t := g.topology; t.key != "" {
 			domain := m.node.Labels[t.key]
-			if r.domain = sha256.Sum256([]byte(domain + p.target.retry.Hash)); p.gate.held[domain] == 0 {
+			if r.domain = sha256.Sum256([]byte(domain + p.target.retry.Hash)); g.held[domain] == 0 {
 				r.rank++
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
@@ -12,70 +14,69 @@ import (
 const goneLimit = 256
 
 // remember brings what this process remembers of each node up to date, and finds out who vanished.
-func (d *decision) remember() {
+func (f *fleet) remember(w *World) {
+	f.seen = make([]Seen, len(f.nodes))
 	known := 0
-	for i, n := range d.nodes {
-		old, is := d.w.Seen[n.UID]
+	for i, n := range f.nodes {
+		old, is := w.Seen[n.UID]
 		if is {
 			known++
 		}
-		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Now, d.w.Elapsed)
-		seen.lookAtDrain(n, d.w.Drains[n.UID], d.w.Elapsed)
-		d.seen = append(d.seen, seen)
-		d.plan.Seen[n.UID] = Seen{} // it is there
+		f.seen[i] = old.look(n, f.aside(i), f.rulesOf(n.Mark.Pool), w.Now, w.Elapsed)
+		f.seen[i].lookAtDrain(n, w.Drains[n.UID], w.Elapsed)
 	}
-	d.plan.Gone = slices.Clone(d.w.Gone)
-	if known < len(d.w.Seen) {
-		d.missNodes()
+	f.gone = slices.Clone(w.Gone)
+	if known < len(w.Seen) {
+		f.missNodes(w)
 	}
-	d.forgetGone()
+	f.forgetGone()
 }
 
-// missNodes finds out who vanished.
-func (d *decision) missNodes() {
-	for uid, old := range d.w.Seen {
-		if _, is := d.plan.Seen[uid]; is {
-			continue
-		}
-		if !d.w.Synced {
-			d.plan.Seen[uid] = old // it may only not be known yet
-			continue
-		}
-		if old.vanishedAtRisk() {
-			d.plan.Gone = append(d.plan.Gone, Gone{UID: uid, Node: old.Name, Retry: old.Retry, Minor: old.Minor, Arch: old.Arch, Assignment: old.Mark.Assignment,
+// missNodes finds out who vanished. A node may only not be known yet while the caches are not synced, so it stays remembered.
+func (f *fleet) missNodes(w *World) {
+	there := make(map[types.UID]bool, len(f.nodes))
+	for _, n := range f.nodes {
+		there[n.UID] = true
+	}
+	f.absent = map[types.UID]Seen{}
+	for uid, old := range w.Seen {
+		switch {
+		case there[uid]:
+		case !w.Synced:
+			f.absent[uid] = old
+		case old.vanishedAtRisk():
+			f.gone = append(f.gone, Gone{UID: uid, Node: old.Name, Retry: old.Retry, Minor: old.Minor, Arch: old.Arch, Assignment: old.Mark.Assignment,
 				Ill: old.Ill && !old.AsideFirst || old.Phase == Failed})
 		}
 	}
 }
 
 // forgetGone keeps those that are about the target of a pool, in an order that is always the same.
-func (d *decision) forgetGone() {
-	d.plan.Gone = slices.DeleteFunc(d.plan.Gone, func(g Gone) bool {
-		for _, p := range d.pools {
-			if t := p.Status.Target; g.Retry.Pool == p.Name && (t == nil || targetHash(t.RevisionName) == g.Retry.Hash) {
-				return false
-			}
+func (f *fleet) forgetGone() {
+	f.gone = slices.DeleteFunc(f.gone, func(g Gone) bool {
+		i, is := f.pool(g.Retry.Pool)
+		if !is {
+			return true
 		}
-		return true
+		t := f.pools[i].Status.Target
+		return t != nil && targetHash(t.RevisionName) != g.Retry.Hash
 	})
-	slices.SortFunc(d.plan.Gone, func(a, b Gone) int { return strings.Compare(string(a.UID), string(b.UID)) })
-	d.plan.Gone = slices.CompactFunc(d.plan.Gone, func(a, b Gone) bool { return a.UID == b.UID })
-	if len(d.plan.Gone) > goneLimit {
-		d.plan.Gone = d.plan.Gone[:goneLimit]
-	}
+	slices.SortFunc(f.gone, func(a, b Gone) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	f.gone = slices.CompactFunc(f.gone, func(a, b Gone) bool { return a.UID == b.UID })
+	f.gone = f.gone[:min(len(f.gone), goneLimit)]
 }
 
-// aside: somebody has taken the node out of the pool's hands: by a label, a cordon, for removal, or out of the pool.
-func (d *decision) aside(i int) bool {
-	n := d.nodes[i]
-	if n.Mark.Pool == "" {
-		return false
+// memory is what this process is to remember of each node.
+func (f *fleet) memory() map[types.UID]Seen {
+	all := make(map[types.UID]Seen, len(f.nodes)+len(f.absent))
+	for uid, s := range f.absent {
+		all[uid] = s
 	}
-	member := d.owner[i] != nobody && d.pools[d.owner[i]].Name == n.Mark.Pool
-	return !member || n.Leaving || n.Cordoned || d.held[i]
+	for i, n := range f.nodes {
+		all[n.UID] = f.seen[i]
+	}
+	return all
 }
-
-func held(n *Node) bool { return n.Labels[RolloutLabel] == "hold" }
 
 // vanishedAtRisk: of a healthy node that was marked for removal before it went, nobody is to blame.
 func (s *Seen) vanishedAtRisk() bool {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -72,6 +73,31 @@ func (v *variants) object(mask uint32) (Variant, error) {
 		return Variant{}, err
 	}
 	return Variant{v.revision.Pool, variantName(v.revision.Pool, v.revision.Base, patches), VariantKey, payload}, nil
+}
+
+// neededVariants are to be made, each once.
+type neededVariants []Variant
+
+// need adds the variant that a source names.
+func (v *neededVariants) need(source string, of *Revision, mask uint32) {
+	if v.has(variantOf(source)) {
+		return
+	}
+	if made, err := newVariants(of).object(mask); err == nil {
+		*v = append(*v, made)
+	}
+}
+
+func (v *neededVariants) add(all ...Variant) {
+	for _, one := range all {
+		if !v.has(one.Name) {
+			*v = append(*v, one)
+		}
+	}
+}
+
+func (v *neededVariants) has(name string) bool {
+	return slices.ContainsFunc(*v, func(one Variant) bool { return one.Name == name })
 }
 
 func parseSelector(text string) (nodeSelector, error) {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -49,51 +50,43 @@ type ViewedWave struct {
 
 // Look views a pool against the target that its status names: what the controller is at.
 func Look(w World, name string) View {
-	return viewed(w, name, func(_ *decision, p *pool) {
-		p.status = p.Status
+	return viewed(w, name, func(_ *World, _ *fleet, p *aim) {
+		p.record = record{pool: p.Name, status: p.Status}
 		if p.Status.Target != nil {
 			p.stay()
 		}
 		if s := p.Status.Stable; s != nil && !s.Local {
-			p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
+			p.stable = p.kept(s.Hash)
 		}
 	})
 }
 
 // Try views a pool against the target that its spec asks for: what the controller would begin with, if it were so.
 func Try(w World, name string) View {
-	return viewed(w, name, func(d *decision, p *pool) { d.render(p) })
+	return viewed(w, name, func(w *World, f *fleet, p *aim) {
+		p.record = readRecord(p.Pool)
+		p.findStable(w, f)
+		p.render(w)
+	})
 }
 
-func viewed(w World, name string, aim func(*decision, *pool)) View {
+func viewed(w World, name string, find func(*World, *fleet, *aim)) View {
 	w.Synced, w.Seen, w.Pools = true, nil, slices.Clone(w.Pools)
 	for i := range w.Pools {
 		w.Pools[i].rules.settle = 0
 	}
-	d := decision{w: &w, defaults: defaultRules()}
-	d.defaults.settle = 0
-	d.plan = emptyPlan(len(w.Nodes))
-	d.order()
-	d.belong()
-	d.remember()
-	p := d.named[name]
-	if p == nil {
+	defaults := defaultRules()
+	defaults.settle = 0
+	f := belong(&w, defaults)
+	i, is := f.pool(name)
+	if !is {
 		return View{}
 	}
-	aim(&d, p)
-	d.classify(p)
-	v := View{Fault: p.invalid, Missing: p.missing, Known: p.target.there, Completed: p.target.completed && p.straight, Target: p.target.revision, Stable: p.stable, Name: p.target.name,
-		MaxUnavailable: p.maxUnavailable(), Conflicts: p.conflicts}
-	if v.Missing == "" {
-		v.Missing = p.unknown
-	}
-	for i := range p.members {
-		m := &p.members[i]
-		c := &p.cohorts[m.cohort]
-		v.Members = append(v.Members, Member{Node: m.node, Class: m.class, Minor: c.minor, Layers: c.layers, OnTarget: p.judges(m.node),
-			Unavailable: m.unavailable})
-	}
-	v.Waves = p.viewWaves()
+	p := aim{Pool: f.pools[i], membership: f.owned[i]}
+	find(&w, &f, &p)
+	c := crewOf(&w, &f, &p, w.Elapsed)
+	v := View{Fault: p.invalid, Missing: cmp.Or(p.missing, p.unknown), Known: p.target.there, Completed: p.target.completed && c.straight, Target: p.target.revision,
+		Stable: p.stable, Name: p.target.name, MaxUnavailable: p.rules.slots(c.count.members), Conflicts: p.conflicts, Members: c.view(&p), Waves: c.viewWaves(&p.rules)}
 	v.Topology, v.MaxDomains = p.rules.topology.key, p.rules.topology.max
 	open, change := p.rules.windows.look(w.Now)
 	if v.Closed = !open; v.Closed {
@@ -102,13 +95,21 @@ func viewed(w World, name string, aim func(*decision, *pool)) View {
 	return v
 }
 
-func (p *pool) viewWaves() (waves []ViewedWave) {
-	for i := range p.rules.waves {
-		wave := &p.rules.waves[i]
-		seen := ViewedWave{Name: wave.name, Nodes: wave.nodes.String(), Goal: p.goalOf(int32(i + 1)), Soak: wave.soak}
+func (c *crew) view(p *aim) (members []Member) {
+	for m := range c.each {
+		k := &c.cohorts[m.cohort]
+		members = append(members, Member{Node: m.node, Class: m.class, Minor: k.minor, Layers: k.layers, OnTarget: p.judges(m.node), Unavailable: m.unavailable})
+	}
+	return members
+}
+
+func (c *crew) viewWaves(r *rules) (waves []ViewedWave) {
+	for i := range r.waves {
+		wave := &r.waves[i]
+		seen := ViewedWave{Name: wave.name, Nodes: wave.nodes.String(), Goal: c.goalOf(r, int32(i+1)), Soak: wave.soak}
 		waves = append(waves, seen)
 	}
-	if p.straight {
+	if c.straight {
 		waves = waves[len(waves)-1:]
 	}
 	return waves
@@ -116,15 +117,14 @@ func (p *pool) viewWaves() (waves []ViewedWave) {
 
 // Owners names the pools that a node belongs to: one, none, or at a tie all that claim it.
 func Owners(pools []Pool, n *Node) []string {
-	d := decision{w: &World{Pools: pools}}
-	d.order()
-	switch owner, tie := d.ownerOf(n); {
+	selectors := indexSelectors(poolsByName(pools))
+	switch owner, tie := selectors.ownerOf(n); {
 	case owner == nobody:
 		return nil
 	case tie:
-		return d.claimants(n, d.pools[owner].Spec.Priority)
+		return selectors.claimants(n, selectors.pools[owner].Spec.Priority)
 	default:
-		return []string{d.pools[owner].Name}
+		return []string{selectors.pools[owner].Name}
 	}
 }
 

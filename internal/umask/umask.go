@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package umask makes files that have the right permissions from their first moment on. To change permissions afterwards is to change them by a
 // name, which may lead elsewhere by then.
 package umask

@@ -1,5 +1,6 @@
 // Package manual writes manual pages and shell completion from the commands themselves, so that they cannot differ from them. Equal
-// commands give equal bytes.
+// commands give equal bytes. cobra/doc would replace about 100 of these 179 lines; it reads help as Markdown,
+// writes a date, and has no "Also".
 package manual
 
 import (

@@ -21,13 +21,13 @@ const completeTime = 3 * time.Second
 type completion = func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective)
 
 // CompleteNodes gives the names of nodes; nothing when the API server does not answer.
-func (s *Factory) CompleteNodes(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (f *Factory) CompleteNodes(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	given := map[string]bool{}
 	for _, name := range arguments {
 		given[name] = true
 	}
 	var names []string
-	for _, node := range s.nodesToComplete(command) {
+	for _, node := range f.nodesToComplete(command) {
 		if strings.HasPrefix(node.Name, begun) && !given[node.Name] {
 			names = append(names, node.Name)
 		}
@@ -36,10 +36,10 @@ func (s *Factory) CompleteNodes(command *cobra.Command, arguments []string, begu
 }
 
 // CompletePools gives the names of pools.
-func (s *Factory) CompletePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (f *Factory) CompletePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		pools, _ := s.ListPools(ctx, client)
+	f.complete(command, func(ctx context.Context, client kubernetes.Interface) {
+		pools, _ := f.ListPools(ctx, client)
 		for _, p := range pools {
 			if strings.HasPrefix(p.Name, begun) && len(arguments) == 0 {
 				names = append(names, p.Name)
@@ -50,10 +50,10 @@ func (s *Factory) CompletePools(command *cobra.Command, arguments []string, begu
 }
 
 // completeSelector gives the labels that nodes have, as KEY=VALUE, for the last part of a selector.
-func (s *Factory) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (f *Factory) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
 	found := map[string]bool{}
-	for _, node := range s.nodesToComplete(command) {
+	for _, node := range f.nodesToComplete(command) {
 		for key, value := range node.Labels {
 			if word := before + key + "=" + value; strings.HasPrefix(word, begun) {
 				found[word] = true
@@ -64,10 +64,10 @@ func (s *Factory) completeSelector(command *cobra.Command, _ []string, begun str
 }
 
 // completeConfigs gives the configurations that were pushed, as NAMESPACE/NAME.
-func (s *Factory) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (f *Factory) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		list, err := client.CoreV1().ConfigMaps(s.Namespace()).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
+	f.complete(command, func(ctx context.Context, client kubernetes.Interface) {
+		list, err := client.CoreV1().ConfigMaps(f.Namespace()).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 		if err != nil {
 			return
 		}
@@ -80,15 +80,15 @@ func (s *Factory) completeConfigs(command *cobra.Command, _ []string, begun stri
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (s *Factory) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
-	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
+func (f *Factory) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
+	f.complete(command, func(ctx context.Context, client kubernetes.Interface) {
 		nodes, _, _ = view.ListNodes(ctx, client, metav1.ListOptions{})
 	})
 	return nodes
 }
 
-func (s *Factory) complete(command *cobra.Command, ask func(ctx context.Context, client kubernetes.Interface)) {
-	client, err := s.Connect()
+func (f *Factory) complete(command *cobra.Command, ask func(ctx context.Context, client kubernetes.Interface)) {
+	client, err := f.Connect()
 	if err != nil {
 		return
 	}
@@ -98,13 +98,13 @@ func (s *Factory) complete(command *cobra.Command, ask func(ctx context.Context,
 }
 
 // CompleteFlags lets a shell complete the flags' values, of whatever command has such a flag.
-func (s *Factory) CompleteFlags(root *cobra.Command) {
+func (f *Factory) CompleteFlags(root *cobra.Command) {
 	formats := []string{"json", "yaml", "name", "jsonpath=", "go-template="}
 	ways := map[string]completion{
-		"selector": s.completeSelector,
-		"config":   s.completeConfigs,
-		"edit":     s.CompleteNodes,
-		"against":  s.CompleteNodes,
+		"selector": f.completeSelector,
+		"config":   f.completeConfigs,
+		"edit":     f.CompleteNodes,
+		"against":  f.CompleteNodes,
 		"dry-run":  cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp),
 		"until":    cobra.FixedCompletions([]string{"active", "good"}, cobra.ShellCompDirectiveNoFileComp),
 		"output":   cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp),

@@ -10,26 +10,26 @@ import (
 )
 
 // Confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
-func (s *Factory) Confirm(format string, values ...any) error {
-	_, _ = fmt.Fprint(s.ErrOut, view.Sprintf(format, values)+" [y/N] ")
+func (f *Factory) Confirm(format string, values ...any) error {
+	_, _ = fmt.Fprint(f.ErrOut, view.Sprintf(format, values)+" [y/N] ")
 	answers := make(chan string, 1)
 	// Nothing can end a read of a terminal: after a signal this goroutine is left behind, and the program ends.
 	go func() {
-		answer, _ := bufio.NewReader(s.In).ReadString('\n')
+		answer, _ := bufio.NewReader(f.In).ReadString('\n')
 		answers <- answer
 	}()
 	var answer string
 	select {
 	case answer = <-answers:
-	case <-s.interrupted:
-		s.Note("")
+	case <-f.interrupted:
+		f.Note("")
 		return errors.New("nothing was changed; it was interrupted")
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
 	case "":
-		s.Note("")
+		f.Note("")
 	}
 	return errors.New("nothing was changed; answer y, or give --yes")
 }

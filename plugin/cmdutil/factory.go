@@ -35,18 +35,18 @@ type Factory struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
 
-	// connect makes the client; tests put another in its place.
+	// Connect makes the client; tests put another in its place.
 	Connect func() (kubernetes.Interface, error)
-	// connectAs makes one for somebody else, by impersonation.
+	// ConnectAs makes one for somebody else, by impersonation.
 	ConnectAs func(user string, groups ...string) (kubernetes.Interface, error)
-	// connectDynamic makes the one for kinds that client-go has no types for.
+	// ConnectDynamic makes the one for kinds that client-go has no types for.
 	ConnectDynamic func() (dynamic.Interface, error)
-	// configz asks a kubelet what it runs with.
+	// Configz asks a kubelet what it runs with.
 	Configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
-	// pods and summary ask for what a forecast takes beside it.
+	// Pods and Summary ask for what a forecast takes beside it.
 	Pods    func(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error)
 	Summary func(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error)
-	// edit lets a person change a file.
+	// Edit lets a person change a file.
 	Edit func(file string) error
 	Now  func() time.Time
 
@@ -56,17 +56,18 @@ type Factory struct {
 	warnings    Warnings
 }
 
+// NewFactory makes the one of a program that is run by these streams. It connects to nothing yet.
 func NewFactory(streams genericiooptions.IOStreams) *Factory {
 	streams.Out, streams.ErrOut = view.ToPeople(streams.Out), view.ToPeople(streams.ErrOut)
-	s := &Factory{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
+	f := &Factory{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
 	reader := view.NewNodeReader()
-	s.Configz, s.Pods, s.Summary = reader.Configz, reader.Pods, reader.Summary
-	s.Flags.WithWarningPrinter(streams)
-	s.warnings.Note = s.Note
-	s.Flags.WithWrapConfigFn(s.confined)
-	s.Edit = runEditor
-	s.ConnectAs = func(user string, groups ...string) (kubernetes.Interface, error) {
-		settings, err := s.Flags.ToRESTConfig()
+	f.Configz, f.Pods, f.Summary = reader.Configz, reader.Pods, reader.Summary
+	f.Flags.WithWarningPrinter(streams)
+	f.warnings.Note = f.Note
+	f.Flags.WithWrapConfigFn(f.confined)
+	f.Edit = runEditor
+	f.ConnectAs = func(user string, groups ...string) (kubernetes.Interface, error) {
+		settings, err := f.Flags.ToRESTConfig()
 		if err != nil {
 			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 		}
@@ -78,34 +79,34 @@ func NewFactory(streams genericiooptions.IOStreams) *Factory {
 		settings.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 		return kubernetes.NewForConfig(settings)
 	}
-	s.Connect = func() (kubernetes.Interface, error) {
-		settings, err := s.settings()
+	f.Connect = func() (kubernetes.Interface, error) {
+		settings, err := f.settings()
 		if err != nil {
 			return nil, err
 		}
 		return kubernetes.NewForConfig(settings)
 	}
-	s.ConnectDynamic = func() (dynamic.Interface, error) {
-		settings, err := s.settings()
+	f.ConnectDynamic = func() (dynamic.Interface, error) {
+		settings, err := f.settings()
 		if err != nil {
 			return nil, err
 		}
 		return dynamic.NewForConfig(settings)
 	}
-	return s
+	return f
 }
 
 // confined is for whatever client is made of the flags: of those who answer, kubelets are the least trusted.
-func (s *Factory) confined(settings *rest.Config) *rest.Config {
+func (f *Factory) confined(settings *rest.Config) *rest.Config {
 	settings = rest.CopyConfig(settings)
 	credential.Confine(settings)
-	settings.WarningHandlerWithContext = &s.warnings
+	settings.WarningHandlerWithContext = &f.warnings
 	return settings
 }
 
 // settings are how the API server is reached.
-func (s *Factory) settings() (*rest.Config, error) {
-	settings, err := s.Flags.ToRESTConfig()
+func (f *Factory) settings() (*rest.Config, error) {
+	settings, err := f.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
@@ -116,21 +117,21 @@ func (s *Factory) settings() (*rest.Config, error) {
 
 // Namespace is the one that --namespace names. The kubeconfig's is not asked: it is the one of somebody's applications, and
 // a configuration in it would be refused by nodes.
-func (s *Factory) Namespace() string {
-	if s.Flags.Namespace != nil && *s.Flags.Namespace != "" {
-		return *s.Flags.Namespace
+func (f *Factory) Namespace() string {
+	if f.Flags.Namespace != nil && *f.Flags.Namespace != "" {
+		return *f.Flags.Namespace
 	}
 	return ConfigNamespace
 }
 
 // Note tells a person something beside the result, on stderr.
-func (s *Factory) Note(format string, values ...any) {
-	_, _ = fmt.Fprintln(s.ErrOut, view.Sprintf(format, values))
+func (f *Factory) Note(format string, values ...any) {
+	_, _ = fmt.Fprintln(f.ErrOut, view.Sprintf(format, values))
 }
 
 // PoolClient asks for KubeletPools.
-func (s *Factory) PoolClient() (dynamic.ResourceInterface, error) {
-	client, err := s.ConnectDynamic()
+func (f *Factory) PoolClient() (dynamic.ResourceInterface, error) {
+	client, err := f.ConnectDynamic()
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func (s *Factory) PoolClient() (dynamic.ResourceInterface, error) {
 
 // ListPools lists all of them, none where the API server does not know the kind. Who may not list what is not there is told Forbidden, so
 // that discovery has to tell.
-func (s *Factory) ListPools(ctx context.Context, client kubernetes.Interface) ([]view.Pool, error) {
-	api, err := s.PoolClient()
+func (f *Factory) ListPools(ctx context.Context, client kubernetes.Interface) ([]view.Pool, error) {
+	api, err := f.PoolClient()
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ type output struct {
 }
 
 // PrintObject prints an object as -o asks, else "KIND/NAME did". JSON is held back until finish: several objects are one List.
-func (s *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, object runtime.Object) error {
-	o := &s.output
+func (f *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, object runtime.Object) error {
+	o := &f.output
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if format := *flags.OutputFormat; format == "" || format == "name" {
@@ -47,7 +47,7 @@ func (s *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, o
 		if err != nil {
 			return err
 		}
-		return printer.PrintObj(object, s.Out)
+		return printer.PrintObj(object, f.Out)
 	}
 	if o.printer == nil {
 		printer, err := flags.ToPrinter()
@@ -57,7 +57,7 @@ func (s *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, o
 		o.printer = printer
 	}
 	if *flags.OutputFormat != "json" {
-		return s.PrintWhole(*flags.OutputFormat, o.printer, object)
+		return f.PrintWhole(*flags.OutputFormat, o.printer, object)
 	}
 	held, err := untyped(object)
 	o.held = append(o.held, held)
@@ -65,22 +65,22 @@ func (s *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, o
 }
 
 // Flush prints the JSON that was held back: one object as it is, several as a List, as kubectl get does.
-func (s *Factory) Flush() error {
-	o := &s.output
+func (f *Factory) Flush() error {
+	o := &f.output
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	switch len(o.held) {
 	case 0:
 		return nil
 	case 1:
-		return s.PrintWhole("json", o.printer, &o.held[0])
+		return f.PrintWhole("json", o.printer, &o.held[0])
 	}
-	return s.PrintWhole("json", o.printer, view.NewList(o.held))
+	return f.PrintWhole("json", o.printer, view.NewList(o.held))
 }
 
 // PrintWhole prints an object for programs.
-func (s *Factory) PrintWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
-	return s.WriteWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
+func (f *Factory) PrintWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
+	return f.WriteWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
 }
 
 // untyped copies an object, with its kind, which clients leave out.
@@ -101,19 +101,19 @@ func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 }
 
 // Begin prepares for one command line: the streams print only what is printable, and a question ends with ctx.
-func (s *Factory) Begin(ctx context.Context) {
-	s.interrupted, s.output = ctx.Done(), output{}
-	s.Out, s.ErrOut = view.ToPeople(s.Out), view.ToPeople(s.ErrOut)
+func (f *Factory) Begin(ctx context.Context) {
+	f.interrupted, f.output = ctx.Done(), output{}
+	f.Out, f.ErrOut = view.ToPeople(f.Out), view.ToPeople(f.ErrOut)
 }
 
 // WriteWhole writes what programs read, whole and valid: what does not show is escaped where the format has a way. In templates it becomes
 // spaces.
-func (s *Factory) WriteWhole(format string, print func(io.Writer) error) error {
+func (f *Factory) WriteWhole(format string, print func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := print(&text); err != nil {
 		return err
 	}
-	to := s.Out
+	to := f.Out
 	if limited, is := to.(*bounded.Writer); is {
 		to = limited.Whole()
 	}

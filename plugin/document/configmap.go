@@ -31,6 +31,7 @@ type File struct {
 	Content   []byte
 }
 
+// NewConfigMap makes the immutable ConfigMap of files, without writing it. The error is for a key, a name or a size that no node takes.
 func NewConfigMap(namespace, name string, files []File) (*corev1.ConfigMap, error) {
 	configMap := &corev1.ConfigMap{Data: map[string]string{}}
 	size := 0

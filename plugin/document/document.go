@@ -92,8 +92,10 @@ func takeFrom(written, normal map[string]any) map[string]any {
 	return taken
 }
 
+// Header is what every KubeletConfiguration begins with.
 const Header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
+// Encode writes a node's configuration as a KubeletConfiguration in YAML.
 func Encode(node string, tree map[string]any) ([]byte, error) {
 	if len(tree) == 0 {
 		return []byte(Header), nil

@@ -39,7 +39,7 @@ func (c Comparison) Expect(differ map[string]bool) (e expectation, err error) {
 	for _, one := range c.allChanges() {
 		if one.toOwn {
 			if matters(c.Running, one) {
-				e.own = append(e.own, one.Path)
+				e.own = append(e.own, FieldName(one.Path))
 			}
 			continue
 		}
@@ -47,9 +47,9 @@ func (c Comparison) Expect(differ map[string]bool) (e expectation, err error) {
 		if doubtful && matters(c.Running, one) {
 			open = append(open, one)
 			if one.needsDefault(differ) {
-				e.Unsure = append(e.Unsure, one.Path)
+				e.Unsure = append(e.Unsure, FieldName(one.Path))
 			} else {
-				e.keepers = append(e.keepers, one.Path)
+				e.keepers = append(e.keepers, FieldName(one.Path))
 			}
 		} else if applied || doubtful {
 			one.apply(sure)

@@ -83,11 +83,14 @@ func ChangedFrom(base, tree map[string]any) map[string]any {
 }
 
 // FieldName is the path of a field, which may be anybody's text, for a person.
-func FieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
+func FieldName(path string) string {
+	return bounded.Text(bounded.Line(config.ShowPath(path)), maxFieldName)
+}
 
 const maxFieldName = 120 // bytes
 
 // Show is a value of a field on one line, for a person.
 func Show(path string, value any) string { return config.ShowValue(path, value) }
 
+// SortedKeys are the keys of a map, in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -19,6 +19,7 @@ type Impact struct {
 	Known bool
 }
 
+// UnknownImpact is what is said where no forecast can be made.
 func UnknownImpact(why error) Impact {
 	return Impact{Text: bounded.Text(bounded.Line("what would happen to running pods is not known: "+why.Error()), ImpactLimit)}
 }

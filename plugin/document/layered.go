@@ -15,6 +15,7 @@ import (
 // Layered is a configuration of layers over each node's own file. The values are as configz writes them.
 type Layered struct{ config.Layers }
 
+// List gives the layers, the last of which wins; none for a whole file.
 func (l *Layered) List() []config.Layer {
 	if l == nil {
 		return nil

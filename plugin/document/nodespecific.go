@@ -86,6 +86,7 @@ var rootFields = []string{
 	"enableSystemLogQuery", "imageServiceEndpoint", "readOnlyPort", "staticPodPath", "staticPodURL", "staticPodURLHeader", "volumePluginDir",
 }
 
+// GivesRoot tells whether a field is one of those, or within one.
 func GivesRoot(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 	return slices.Contains(rootFields, top)

@@ -77,6 +77,7 @@ func joined(first, second map[string]any) map[string]any {
 	return result
 }
 
+// Patch applies a merge patch to a configuration, which is written anew.
 func Patch(document []byte, patch map[string]any) ([]byte, error) {
 	tree, err := config.Decode(document)
 	if err != nil {

@@ -15,19 +15,19 @@ func ParseSets(arguments []string) (map[string]any, error) {
 	for _, argument := range arguments {
 		path, text, is := strings.Cut(argument, "=")
 		if !is {
-			return nil, fmt.Errorf("--set %s: write FIELD=VALUE, as maxPods=250; FIELD=null takes the field out of each node's own file", argument)
+			return nil, fmt.Errorf("--set: write FIELD=VALUE, as maxPods=250; FIELD=null takes the field out of each node's own file")
 		}
 		path = strings.ReplaceAll(path, `\.`, ".")
 		steps, kind, err := FieldSteps(path)
 		if err != nil {
-			return nil, fmt.Errorf("--set %s: %w", path, err)
+			return nil, fmt.Errorf("--set %s: %w", FieldName(path), err)
 		}
 		value, err := parseValue(kind, text)
 		if err != nil {
-			return nil, fmt.Errorf("--set %s: %w", path, err)
+			return nil, fmt.Errorf("--set %s: %w", FieldName(path), err)
 		}
 		if err := put(patch, steps, value); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", path, err)
+			return nil, fmt.Errorf("--set %s: %w", FieldName(path), err)
 		}
 	}
 	return patch, nil
@@ -107,7 +107,7 @@ func put(patch map[string]any, steps []string, value any) error {
 		patch = below
 	}
 	if _, set := patch[steps[last]]; set {
-		return fmt.Errorf("%s is set twice", strings.Join(steps, "."))
+		return fmt.Errorf("%s is set twice", FieldName(strings.Join(steps, ".")))
 	}
 	patch[steps[last]] = value
 	return nil

@@ -26,9 +26,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutHistory(s *cmdutil.Factory) *cobra.Command {
-	var number int64
-	print := genericclioptions.NewPrintFlags("")
+// historyOptions are the flags of rollout history.
+type historyOptions struct {
+	*cmdutil.Factory
+	pool   string
+	number int64 // the revision that is asked for, where asked is set
+	asked  bool
+	print  *genericclioptions.PrintFlags
+}
+
+func newHistory(f *cmdutil.Factory) *cobra.Command {
+	o := &historyOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "history POOL",
 		Short: "Show the revisions of a pool, and what became of each",
@@ -37,21 +45,31 @@ one of them as it is kept, whole.`,
 		Example: `  kubectl kubelet rollout history workers
   kubectl kubelet rollout history workers --revision=6`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompletePools,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if number < 0 || command.Flags().Changed("revision") && number == 0 {
-				return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
-			}
-			return rolloutHistory(command.Context(), s, arguments[0], number, print)
-		},
+		ValidArgsFunction: f.CompletePools,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().Int64Var(&number, "revision", 0, "show this revision whole")
-	print.AddFlags(command)
+	command.Flags().Int64Var(&o.number, "revision", 0, "show this revision whole")
+	o.print.AddFlags(command)
 	return command
 }
 
-func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number int64, print *genericclioptions.PrintFlags) error {
-	client, _, p, err := openPool(ctx, s, name)
+// Complete takes the name of the pool.
+func (o *historyOptions) Complete(command *cobra.Command, arguments []string) error {
+	o.pool, o.asked = arguments[0], command.Flags().Changed("revision")
+	return nil
+}
+
+// Validate refuses numbers that no revision has.
+func (o *historyOptions) Validate() error {
+	if o.number < 0 || o.asked && o.number == 0 {
+		return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
+	}
+	return nil
+}
+
+// Run prints the revisions.
+func (o *historyOptions) Run(ctx context.Context) error {
+	client, _, p, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
 		return err
 	}
@@ -59,27 +77,27 @@ func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number
 	if err != nil {
 		return err
 	}
-	if number > 0 {
-		i := slices.IndexFunc(kept, func(r view.Revision) bool { return r.Number == number })
+	if o.number > 0 {
+		i := slices.IndexFunc(kept, func(r view.Revision) bool { return r.Number == o.number })
 		if i < 0 {
-			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, number, p.Name)
+			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, o.number, p.Name)
 		}
 		kept = kept[i : i+1]
 	}
 	switch {
-	case *print.OutputFormat != "":
-		return printRevisions(s, p, kept, print)
-	case number > 0:
-		return describeRevision(s, p, kept[0])
+	case *o.print.OutputFormat != "":
+		return printRevisions(o.Factory, p, kept, o.print)
+	case o.number > 0:
+		return describeRevision(o.Factory, p, kept[0])
 	case len(kept) == 0:
-		s.Note("Pool %s has no revision yet.", p.Name)
+		o.Note("Pool %s has no revision yet.", p.Name)
 		return nil
 	}
-	return writeRevisions(s, p, kept)
+	return writeRevisions(o.Factory, p, kept)
 }
 
-func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
-	t := view.NewTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
+func writeRevisions(f *cmdutil.Factory, p pool, kept []view.Revision) error {
+	t := view.NewTable(f.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
 	var before *rollout.Revision
 	for i := range kept {
 		r := &kept[i]
@@ -89,7 +107,7 @@ func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
 			change = view.ChangeText(before, &r.Revision, 3)
 			before = &r.Revision
 		}
-		t.Row(strconv.FormatInt(r.Number, 10), view.Age(s.Now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
+		t.Row(strconv.FormatInt(r.Number, 10), view.Age(f.Now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
 	}
 	return t.Flush()
 }
@@ -131,16 +149,16 @@ func (p pool) noteOn(r *view.Revision) string {
 }
 
 // describeRevision shows a revision whole.
-func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
+func describeRevision(f *cmdutil.Factory, p pool, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
 	}
-	t := view.NewTable(s.Out)
+	t := view.NewTable(f.Out)
 	result, _ := p.resultOf(&r)
 	t.Row("Pool:", p.Name)
 	t.Row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
 	t.Row("Hash:", r.Hash)
-	t.Row("Made:", view.Age(s.Now(), r.Made)+" ago")
+	t.Row("Made:", view.Age(f.Now(), r.Made)+" ago")
 	t.Row("Result:", result)
 	t.Row("Base:", string(r.Base))
 	if err := t.Flush(); err != nil {
@@ -155,10 +173,10 @@ func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
 		if err != nil {
 			return fmt.Errorf("writing layer %s: %w", layer.Name, err)
 		}
-		_, _ = fmt.Fprintf(s.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
+		_, _ = fmt.Fprintf(f.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
 		for line := range strings.Lines(string(text)) {
 			words := strings.TrimLeft(line, " ")
-			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+view.Shorten(bounded.Line(words), view.MaxCell))
+			_, _ = fmt.Fprintln(f.Out, "  "+strings.Repeat(" ", len(line)-len(words))+view.Shorten(bounded.Line(words), view.MaxCell))
 		}
 	}
 	return nil
@@ -177,7 +195,7 @@ func maskedPatch(patch []byte) []byte {
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
-func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
+func printRevisions(f *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -201,7 +219,7 @@ func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *gen
 		printed["layers"] = layers
 		list = append(list, printed)
 	}
-	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return f.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
 	})})
 }

@@ -26,32 +26,32 @@ import (
 
 // warnOfHolds says what lets no node of a pool go back: a pause, a maxUnavailable of 0, and budgets that allow nothing. Who may not read budgets may
 // still change the pool.
-func warnOfHolds(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool) {
+func warnOfHolds(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, p pool) {
 	if p.Spec.Rollout.Paused {
-		s.Note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
+		f.Note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 	}
 	if most := p.Spec.Rollout.MaxUnavailable; isZero(most) {
-		s.Note("warning: spec.rollout.maxUnavailable of pool %s is %s, so no node goes back; kubectl edit kpool %s", p.Name, most, p.Name)
+		f.Note("warning: spec.rollout.maxUnavailable of pool %s is %s, so no node goes back; kubectl edit kpool %s", p.Name, most, p.Name)
 	}
-	api, err := s.ConnectDynamic()
+	api, err := f.ConnectDynamic()
 	var budgets []holdingBudget
 	if err == nil {
 		budgets, err = holdingBudgets(ctx, api)
 	}
 	if err != nil {
-		s.Note("warning: whether a KubeletRolloutBudget holds nodes of the pool was not looked at: %s", bounded.Line(err.Error()))
+		f.Note("warning: whether a KubeletRolloutBudget holds nodes of the pool was not looked at: %s", bounded.Line(err.Error()))
 	}
 	if len(budgets) == 0 {
 		return
 	}
-	members, err := membersOf(ctx, client, api, p, s.Now())
+	members, err := membersOf(ctx, client, api, p, f.Now())
 	for _, b := range budgets {
 		names := b.taken(members)
 		switch {
 		case err != nil:
-			s.Note("warning: %s, so the nodes that it takes do not go back; whether the pool has such nodes was not looked at: %s", b.why, bounded.Line(err.Error()))
+			f.Note("warning: %s, so the nodes that it takes do not go back; whether the pool has such nodes was not looked at: %s", b.why, bounded.Line(err.Error()))
 		case len(names) > 0:
-			s.Note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, view.FirstOf(names, ", "), b.name)
+			f.Note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, view.FirstOf(names, ", "), b.name)
 		}
 	}
 }

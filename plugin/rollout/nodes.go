@@ -20,26 +20,28 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutAdopt(s *cmdutil.Factory) *cobra.Command {
-	return handing(s, &cobra.Command{
+func newAdopt(f *cmdutil.Factory) *cobra.Command {
+	o := &handoverOptions{Factory: f, did: "adopted", how: adoption}
+	return o.handing(&cobra.Command{
 		Use:   "adopt NODE...",
 		Short: "Give nodes that somebody assigned by hand, or released, to their pool",
 		Long: `Give nodes to the pool whose selector takes them. A pool leaves alone what a person assigned or reset: the mark pool-assigned, which this command
 writes, lets the pool take the node as it is. It keeps what it runs until its turn comes, by waves and within maxUnavailable. The label
 ` + rollout.PoolLabel + `=none is removed.`,
 		Example: "  kubectl kubelet rollout adopt n1",
-	}, "adopted", adoption)
+	})
 }
 
-func newRolloutRelease(s *cmdutil.Factory) *cobra.Command {
-	return handing(s, &cobra.Command{
+func newRelease(f *cmdutil.Factory) *cobra.Command {
+	o := &handoverOptions{Factory: f, did: "released", how: releasing}
+	return o.handing(&cobra.Command{
 		Use:   "release NODE...",
 		Short: "Take nodes out of their pool, as they are",
 		Long: `Take nodes out of whatever pool selects them: the label ` + rollout.PoolLabel + `=none is set. The node keeps what it is assigned, and no pool
 writes to it or counts it. A node that is released while it fails at a new revision stops that revision: it is the reason to release it, most likely.
 kubectl kubelet rollout adopt gives it back.`,
 		Example: "  kubectl kubelet rollout release n1",
-	}, "released", releasing)
+	})
 }
 
 // A handover says by what patch a node changes hands.
@@ -47,27 +49,39 @@ type handover func(pools []view.Pool, v view.Node, say notes) (map[string]any, e
 
 // handoverOptions are the flags of the commands that change to whom nodes belong.
 type handoverOptions struct {
+	*cmdutil.Factory
 	nodes  view.Selection
 	dryRun cmdutil.DryRun
 	print  *genericclioptions.PrintFlags
+
+	did string // as it is printed
+	how handover
 }
 
 // handing makes a command that changes to whom nodes belong.
-func handing(s *cmdutil.Factory, command *cobra.Command, did string, how handover) *cobra.Command {
-	var o handoverOptions
+func (o *handoverOptions) handing(command *cobra.Command) *cobra.Command {
 	command.Args = cobra.MinimumNArgs(1)
-	command.ValidArgsFunction = s.CompleteNodes
-	command.RunE = func(command *cobra.Command, arguments []string) error {
-		o.nodes.Names = arguments
-		return handOver(command.Context(), s, o, did, how)
-	}
+	command.ValidArgsFunction = o.CompleteNodes
+	command.RunE = cmdutil.RunE(o)
 	o.dryRun.AddFlag(command.Flags())
 	o.print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
-func handOver(ctx context.Context, s *cmdutil.Factory, o handoverOptions, did string, how handover) error {
-	client, err := s.Connect()
+// Complete takes the names of nodes.
+func (o *handoverOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.nodes.Names = arguments
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *handoverOptions) Validate() error {
+	return nil
+}
+
+// Run hands the nodes over, one after the other.
+func (o *handoverOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -75,22 +89,23 @@ func handOver(ctx context.Context, s *cmdutil.Factory, o handoverOptions, did st
 	if err != nil {
 		return err
 	}
-	pools, err := s.ListPools(ctx, client)
+	pools, err := o.ListPools(ctx, client)
 	if err != nil {
 		return err
 	}
 	return cmdutil.EachNode(ctx, views, 1, func(ctx context.Context, v view.Node) error {
-		return handOverNode(ctx, s, client, v, pools, o, did, how)
+		return o.handOver(ctx, client, v, pools)
 	})
 }
 
-// handOverNode patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
-func handOverNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, pools []view.Pool, o handoverOptions, did string, how handover) error {
+// handOver patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
+func (o *handoverOptions) handOver(ctx context.Context, client kubernetes.Interface, v view.Node, pools []view.Pool) error {
+	did := o.did
 	var said []string
 	after := v.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		said = nil
-		patch, err := how(pools, v, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
+		patch, err := o.how(pools, v, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
 		if err != nil {
 			return err
 		}
@@ -113,9 +128,9 @@ func handOverNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Int
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
 	for _, words := range said {
-		s.Note("%s", words)
+		o.Note("%s", words)
 	}
-	return s.PrintObject(o.print, o.dryRun.Did(did), after)
+	return o.PrintObject(o.print, o.dryRun.Did(did), after)
 }
 
 // adoption writes the mark of the pool that selects the node, with the assignment that the node has: so nothing changes at once. An older

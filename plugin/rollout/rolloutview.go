@@ -33,8 +33,8 @@ type rolloutView struct {
 	unseen error // why nodes or revisions cannot be read
 }
 
-func viewOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools dynamic.ResourceInterface, p pool) rolloutView {
-	story := rolloutView{pool: p, now: s.Now(), nodes: map[string]view.Node{}}
+func viewOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, pools dynamic.ResourceInterface, p pool) rolloutView {
+	story := rolloutView{pool: p, now: f.Now(), nodes: map[string]view.Node{}}
 	if story.kept, story.unseen = view.ReadRevisions(ctx, client, p.Name); story.unseen != nil {
 		return story
 	}

@@ -25,16 +25,18 @@ import (
 // poolInterval is the time between two looks at a pool. The controller writes its status once a second at most.
 const poolInterval = time.Second
 
-// rolloutStatusOptions are the flags of rollout status.
-type rolloutStatusOptions struct {
+// statusOptions are the flags of rollout status.
+type statusOptions struct {
+	*cmdutil.Factory
+	pool     string
 	follow   bool
 	timeout  time.Duration
 	revision int64
 	print    *genericclioptions.PrintFlags
 }
 
-func newRolloutStatus(s *cmdutil.Factory) *cobra.Command {
-	var o rolloutStatusOptions
+func newStatus(f *cmdutil.Factory) *cobra.Command {
+	o := &statusOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "status POOL",
 		Short: "Show how far a pool's revision has come, and wait until it is through",
@@ -45,13 +47,8 @@ With --watch=false it does not wait, and ends with 1 when the revision was stopp
   kubectl kubelet rollout status workers --watch=false
   kubectl kubelet rollout status workers --timeout=1h`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompletePools,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if o.timeout < 0 || o.revision < 0 {
-				return errors.New("--timeout and --revision cannot be negative")
-			}
-			return rolloutStatus(command.Context(), s, arguments[0], o)
-		},
+		ValidArgsFunction: f.CompletePools,
+		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is through, and tell what happens meanwhile")
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0: without end")
@@ -61,15 +58,30 @@ With --watch=false it does not wait, and ends with 1 when the revision was stopp
 	return command
 }
 
-func rolloutStatus(ctx context.Context, s *cmdutil.Factory, name string, o rolloutStatusOptions) error {
-	client, pools, p, err := openPool(ctx, s, name)
+// Complete takes the name of the pool.
+func (o *statusOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.pool = arguments[0]
+	return nil
+}
+
+// Validate refuses numbers below zero.
+func (o *statusOptions) Validate() error {
+	if o.timeout < 0 || o.revision < 0 {
+		return errors.New("--timeout and --revision cannot be negative")
+	}
+	return nil
+}
+
+// Run shows how far the revision is, and waits until it is through.
+func (o *statusOptions) Run(ctx context.Context) error {
+	client, pools, p, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.PrintObject(o.print, "", p.Object)
+		return o.PrintObject(o.print, "", p.Shown())
 	}
-	f := &follower{Factory: s, client: client, pools: pools, options: o}
+	f := &follower{Factory: o.Factory, client: client, pools: pools, options: *o}
 	switch done, err := f.tell(ctx, p); {
 	case done || err != nil:
 		return err
@@ -98,7 +110,7 @@ type follower struct {
 	*cmdutil.Factory
 	client  kubernetes.Interface
 	pools   dynamic.ResourceInterface
-	options rolloutStatusOptions
+	options statusOptions
 
 	stage, said string // what was told last
 	last        pool   // as it was seen last

@@ -18,17 +18,16 @@ import (
 
 // undoOptions are the flags of rollout undo.
 type undoOptions struct {
-	poolOptions
+	steerOptions
 	to      int64 // the revision that is asked for, where asked is set
 	asked   bool
 	toLocal bool
 	yes     bool
 }
 
-func newRolloutUndo(s *cmdutil.Factory) *cobra.Command {
-	var o undoOptions
-	var command *cobra.Command
-	command = steering(s, &cobra.Command{
+func newUndo(f *cmdutil.Factory) *cobra.Command {
+	o := &undoOptions{steerOptions: steerOptions{Factory: f, did: "undone"}}
+	command := o.steering(&cobra.Command{
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
@@ -44,16 +43,8 @@ rollout unpin.`,
 		Example: `  kubectl kubelet rollout undo workers
   kubectl kubelet rollout undo workers --to-revision=5
   kubectl kubelet rollout undo workers --to-local`,
-	}, func(ctx context.Context, name string, options poolOptions) error {
-		o.poolOptions, o.asked = options, command.Flags().Changed("to-revision")
-		switch {
-		case o.asked && o.toLocal:
-			return errors.New("give one of --to-revision and --to-local")
-		case o.asked && o.to < 1:
-			return fmt.Errorf("--to-revision=%d: revisions count from 1; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration", o.to, name)
-		}
-		return runUndo(ctx, s, name, o)
 	})
+	command.RunE = cmdutil.RunE(o)
 	command.Flags().Int64Var(&o.to, "to-revision", 0, "a revision of rollout history")
 	command.Flags().Lookup("to-revision").DefValue = ""
 	command.Flags().BoolVar(&o.toLocal, "to-local", false, "go to the nodes' own configuration")
@@ -61,17 +52,35 @@ rollout unpin.`,
 	return command
 }
 
-func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions) error {
-	client, _, seen, err := openPool(ctx, s, name)
+// Complete takes the name of the pool, and whether a revision was named.
+func (o *undoOptions) Complete(command *cobra.Command, arguments []string) error {
+	o.asked = command.Flags().Changed("to-revision")
+	return o.steerOptions.Complete(command, arguments)
+}
+
+// Validate wants one way back.
+func (o *undoOptions) Validate() error {
+	switch {
+	case o.asked && o.toLocal:
+		return errors.New("give one of --to-revision and --to-local")
+	case o.asked && o.to < 1:
+		return fmt.Errorf("--to-revision=%d: revisions count from 1; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration", o.to, o.pool)
+	}
+	return nil
+}
+
+// Run finds out where the pool would go, asks where nobody has proven that revision, and pins the pool to it.
+func (o *undoOptions) Run(ctx context.Context) error {
+	client, _, seen, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
 		return err
 	}
-	shown, err := offer(ctx, s, client, seen, o)
+	shown, err := offer(ctx, o.Factory, client, seen, *o)
 	if err != nil && !errors.Is(err, errNothingToDo) {
 		return err
 	}
-	return steer(ctx, s, name, "undone", o.poolOptions, func(p pool, say notes) (map[string]any, error) {
-		wanted, err := p.wayBack(o)
+	o.change = func(p pool, say notes) (map[string]any, error) {
+		wanted, err := p.wayBack(*o)
 		if err != nil {
 			return nil, err
 		}
@@ -84,16 +93,17 @@ func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions
 		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, p.wayTo(wanted), p.Name)
 		say.managers(p, "pin")
 		return inRollout(map[string]any{"pin": pinTo(wanted)}), nil
-	})
+	}
+	return o.steerOptions.Run(ctx)
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func offer(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
 	if err == nil || errors.Is(err, errNothingToDo) {
-		warnOfHolds(ctx, s, client, p)
+		warnOfHolds(ctx, f, client, p)
 	}
 	if err != nil {
 		return wanted, err
@@ -105,17 +115,17 @@ func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 	if err != nil {
 		return wanted, err
 	}
-	s.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
+	f.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
 	if n := p.onTarget(); n > 0 {
-		s.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+		f.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
 	}
 	if !wanted.Local {
-		s.Note("  %s was never completed, so it goes by waves", wanted.Text())
+		f.Note("  %s was never completed, so it goes by waves", wanted.Text())
 	}
 	if o.yes || o.dryRun != cmdutil.DryRunNone {
 		return wanted, nil
 	}
-	return wanted, s.Confirm("Go to %s?", wanted.Text())
+	return wanted, f.Confirm("Go to %s?", wanted.Text())
 }
 
 // wayTo says from where to where the pool goes.

@@ -33,6 +33,7 @@ func GetConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Ass
 	return found, r, nil
 }
 
+// IsVersion tells whether a ConfigMap is the very version that a node names.
 func IsVersion(found *corev1.ConfigMap, source *corev1.NodeConfigSource) bool {
 	return found.UID == source.ConfigMap.UID && found.ResourceVersion == source.ConfigMap.ResourceVersion
 }

@@ -115,6 +115,7 @@ func failureOf(response *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: said}
 }
 
+// ParseConfigz reads a kubelet's answer. The error is for what no kubelet gives.
 func ParseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {

@@ -28,6 +28,7 @@ type Node struct {
 	Says nodev1.NodeStatus
 }
 
+// NodeOf is the view of a Node.
 func NodeOf(node *corev1.Node) Node { return Node{node, nodev1.Read(node)} }
 
 // Reason is what the node says of the assignment; nothing where it does not say.
@@ -69,6 +70,7 @@ type Selection struct {
 	Selector string
 }
 
+// Validate refuses names together with a selector, a selector that does not parse, and where it is required neither.
 func (c Selection) Validate(required bool) error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
@@ -138,6 +140,7 @@ func inChunks(ctx context.Context, options metav1.ListOptions, list pager.ListPa
 	return about.GetResourceVersion(), meta.EachListItem(whole, each)
 }
 
+// GetNode reads one Node.
 func GetNode(ctx context.Context, client kubernetes.Interface, name string) (Node, error) {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "nodes/"), "node/") // as -o name prints it
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

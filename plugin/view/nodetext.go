@@ -102,6 +102,7 @@ func (v Node) TrialLeft(now time.Time) (left, of time.Duration) {
 	return max(0, of-healthy-max(0, now.Sub(v.LastSpoke()))), of
 }
 
+// TrialText says how much is left of a trial.
 func (v Node) TrialText(now time.Time) string {
 	left, of := v.TrialLeft(now)
 	text := fmt.Sprintf("at most %s of health are left, of %s", duration.HumanDuration(left), of)
@@ -117,6 +118,7 @@ func (v Node) TrialText(now time.Time) string {
 	return text
 }
 
+// SourceText names a source with the version of it.
 func SourceText(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
 		return nodev1.Local

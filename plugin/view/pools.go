@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -29,6 +31,7 @@ type Pool struct {
 	Object *unstructured.Unstructured
 }
 
+// PoolOf reads a KubeletPool.
 func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	text, err := object.MarshalJSON()
 	p := Pool{&v1alpha1.KubeletPool{}, object}
@@ -41,6 +44,7 @@ func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	return p, nil
 }
 
+// GetPool asks for one KubeletPool.
 func GetPool(ctx context.Context, pools dynamic.ResourceInterface, name string) (Pool, error) {
 	if kind, plain, is := strings.Cut(name, "/"); is && slices.Contains([]string{poolKind, poolKind + "s", "kpool", poolKind + "." + v1alpha1.GroupName}, kind) {
 		name = plain // as -o name prints it
@@ -66,6 +70,7 @@ func unknownKind(err error) bool {
 // Observed: the controller has seen the pool as it is, so that its status is about that.
 func (p Pool) Observed() bool { return p.Status.ObservedGeneration == p.Generation }
 
+// Condition is the one of a kind; nil where there is none.
 func (p Pool) Condition(kind string) *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, kind)
 }
@@ -109,6 +114,7 @@ func CorePools(pools []Pool) []rollout.Pool {
 // NoPool is the value of the pool label that keeps a node out of all pools.
 const NoPool = "none"
 
+// PoolNamed finds a pool; an empty one where there is none.
 func PoolNamed(pools []Pool, name string) Pool {
 	for _, p := range pools {
 		if p.Name == name {
@@ -116,4 +122,23 @@ func PoolNamed(pools []Pool, name string) Pool {
 		}
 	}
 	return Pool{}
+}
+
+// Shown is the object without secrets, for who only looks. The controller refuses a layer with a mask, so what was printed changes no node. What
+// somebody applied last is the same again, as a text.
+func (p Pool) Shown() *unstructured.Unstructured {
+	object := p.Object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	layers, _, _ := unstructured.NestedSlice(object.Object, "spec", "layers") // what is not so has no secret
+	for _, layer := range layers {
+		if of, is := layer.(map[string]any); is {
+			if inline, is := of["inline"].(map[string]any); is {
+				of["inline"] = config.Masked(inline)
+			}
+		}
+	}
+	if len(layers) > 0 {
+		_ = unstructured.SetNestedSlice(object.Object, layers, "spec", "layers")
+	}
+	return object
 }

@@ -21,6 +21,7 @@ const (
 	MaxError = 4096     // characters of an error, or of a text in a note; an answer of the API server has a place in it
 )
 
+// ToPeople is a stream that prints what shows, and nothing else.
 func ToPeople(to io.Writer) io.Writer {
 	if _, is := to.(*bounded.Writer); is {
 		return to
@@ -61,6 +62,7 @@ func WriteError(to io.Writer, err error) {
 // A MultilineError has several lines for a person. What is not of the plugin's own making in them has no line breaks.
 type MultilineError []string
 
+// Error has the lines one below the other.
 func (e MultilineError) Error() string { return strings.Join(e, "\n  ") }
 
 // joinedErrors are those of which errors.Join has made one.
@@ -75,6 +77,7 @@ func joinedErrors(err error) (all []error) {
 	return all
 }
 
+// EscapeWhole escapes in a document what does not show, where its format has a way.
 func EscapeWhole(format, text string) string {
 	if bounded.Shows(text) {
 		return text

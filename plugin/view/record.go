@@ -22,6 +22,7 @@ import (
 // and by the same right; the node does not read it. Anything may stand in it where no admission policy protects it.
 const RecordAnnotation = "kubelet-supervisor.io/assignments"
 
+// Bounds of a record, which anybody may write.
 const (
 	RecordEntries = 10       // the newest are kept,
 	RecordBytes   = 4 << 10  // as many of them as fit

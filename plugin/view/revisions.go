@@ -73,6 +73,7 @@ type LayerChange struct {
 	from, to    *document.Leaf
 }
 
+// String is the change on one line.
 func (c LayerChange) String() string {
 	value := func(l *document.Leaf) string {
 		if l.Value == nil {

@@ -13,18 +13,23 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A table is printed as kubectl's are, with cells that are lines, and short, whoever wrote them.
-type table struct{ writer *tabwriter.Writer }
+// A Table is printed as kubectl's are, with cells that are lines, and short, whoever wrote them.
+//
+// Not by printers.GetNewTabWriter: it remembers the widths of the rows above, which would align rows that have nothing to do with each other, as those of
+// describe.
+type Table struct{ writer *tabwriter.Writer }
 
-func NewTable(to io.Writer, header ...string) table {
-	t := table{tabwriter.NewWriter(to, 6, 4, 3, ' ', 0)}
+// NewTable begins a table, with a header where one is given.
+func NewTable(to io.Writer, header ...string) Table {
+	t := Table{tabwriter.NewWriter(to, 6, 4, 3, ' ', 0)}
 	if len(header) > 0 {
 		t.Row(header...)
 	}
 	return t
 }
 
-func (t table) Row(cells ...string) {
+// Row adds a row.
+func (t Table) Row(cells ...string) {
 	shown := make([]string, len(cells))
 	for i, cell := range cells {
 		shown[i] = Shorten(bounded.Cell(cell), MaxCell)
@@ -32,7 +37,8 @@ func (t table) Row(cells ...string) {
 	_, _ = fmt.Fprintln(t.writer, strings.TrimRight(strings.Join(shown, "\t"), "\t"))
 }
 
-func (t table) Flush() error { return t.writer.Flush() }
+// Flush prints the table.
+func (t Table) Flush() error { return t.writer.Flush() }
 
 // Age is how long ago something was, as kubectl says it.
 func Age(now, then time.Time) string {

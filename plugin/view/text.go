@@ -14,6 +14,7 @@ func Shorten(words string, characters int) string {
 	return string([]rune(words)[:characters-1]) + "…"
 }
 
+// NodeCount is a number of nodes.
 func NodeCount(n int) string {
 	if n == 1 {
 		return "1 node"

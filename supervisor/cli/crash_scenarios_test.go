@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import "github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"

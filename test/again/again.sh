@@ -5,6 +5,9 @@
 # a fault all the same, to be mended: it is called UNSTABLE, and side-by-side.sh says so at the very end.
 # Nothing is run again where it is not known what failed (a panic, a data race, a leak, a build), where more than three tests failed, or with
 # AGAIN=0.
+#
+# It is not gotestsum (v1.13.0, 15 requirements in a module of its own): that would replace 20 of these lines, and needs as many to run test binaries
+# through test2json and to say UNSTABLE at the end.
 set -uo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 most=3

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench measures kubelet-supervisor on real parts: a real API server, etcd, containerd and kubelet on this machine, and
 // beside each figure that has one its reference, measured in the same run. `make bench` runs it.
 //

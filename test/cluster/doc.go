@@ -6,6 +6,7 @@
 // and removes mounts, cgroups, the namespace and the folder, and restores the sysctls that a kubelet sets and the limit of
 // inotify instances that Up raises. What a run that was killed left is removed by the next Up, or by Clean. Clusters of
 // different names do not meet, so several can be up at once. It needs root, and handles cgroup v1, hybrid and v2.
+// It is neither envtest, which starts etcd and kube-apiserver alone, nor e2e-framework, whose nodes are kind's containers.
 //
 // Everything listens on the usual ports, but inside the namespace only: Dial, AdminConfig and KubeletHTTP go into it.
 package cluster

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command demo shows the whole story of kubelet-supervisor on this machine: a real API server and a real kubelet in a network
 // namespace of their own, a configuration that is assigned, one that is refused, one that kills the kubelet, and the way back.
 // Then two nodes with fake kubelets join, and a pool does the same with all three, by the commands of docs/howto/pools.md.

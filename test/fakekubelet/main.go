@@ -1,3 +1,5 @@
+//go:build linux
+
 // The fake kubelet behaves towards its parent as a kubelet does, without a
 // container runtime or an API server, and misbehaves when asked to.
 //

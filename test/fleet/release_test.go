@@ -49,6 +49,7 @@ func TestAStrangersCluster(t *testing.T) {
 	c := s.f.newCrew(t, "strangers", 3, nil)
 	c.supervisor = s.unpacked("kubelet-supervisor_" + strings.TrimPrefix(released, "v") + "-1_" + runtime.GOARCH + ".deb")
 	r := c.makeReal("")
+	s.must("kubectl label node " + cluster.NodeName + " node-role.kubernetes.io/control-plane=") // the Deployment asks for one
 	s.run()
 	c.roll(quick, func(p *v1alpha1.KubeletPool) { p.Spec.Layers[0].Inline.Raw = []byte(`{"maxPods":61}`) })
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 3*time.Minute)

@@ -6,6 +6,7 @@
 # GOVULNDB names another database than https://vuln.go.dev, as file:///FOLDER for example.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export GOWORK=off # each module as it is released
 program=$(go tool -C test/tools/govulncheck -n govulncheck) || { echo "NOT SCANNED: govulncheck cannot be built." >&2; exit 2; }
 database=${GOVULNDB:-https://vuln.go.dev}
 result=0

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command soak kills what there is to kill on a real node, at random, and looks on: a real API server, etcd, containerd and
 // kubelet, with kubelet-supervisor as the kubelet's parent. `make soak` runs it.
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command soakpools lets a KubeletPool live through acts at random, on a real API server, and holds all that the API server has noted against
 // the rules of pools. `make soak-pools` runs it; package pools says what is real.
 //

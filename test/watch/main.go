@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command watch looks at the mixin as an operator would (package dashboard), while real supervisors and controllers go through some minutes of good
 // and bad changes.
 //

@@ -43,6 +43,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 func generate(t *testing.T, root, folder string) {
 	t.Helper()
 	where := exec.Command("go", "tool", "-C", filepath.Join(root, "test/tools/controller-gen"), "-n", "controller-gen")
+	where.Env = append(os.Environ(), "GOWORK=off") // its module is not one of go.work
 	where.Stderr = os.Stderr
 	path, err := where.Output()
 	if err != nil {

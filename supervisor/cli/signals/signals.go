@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package signals listens to the signals of `run` from the first moment on where this program takes the place of another (a reload).
 //
 // Until a Go program listens, SIGTERM, SIGHUP and SIGINT end it, and nothing can be done about it: the runtime unblocks them. This

@@ -1,3 +1,5 @@
+//go:build linux
+
 // The agent runs, inside a virtual machine, the lines of shell that a test asks for by a port of the machine's, and answers with what they
 // said. It says the boot id first, so that the test sees a reboot. `agent pause` is for a machine that is to be snapshotted.
 package main

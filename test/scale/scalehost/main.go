@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command scalehost runs the supervisors of many nodes in one process, for package scale.
 //
 // It is built with the package supervisor of other commits, too (test/scale/before.sh). So it names nothing of this repository but what

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package dashboard looks at the mixin as an operator would: a real Prometheus with its rules reads the programs of a cluster, is asked every
 // query of the dashboard, and gnuplot draws the answers. Debian's node_exporter tells what supervisors write into files. What kube-state-metrics
 // would tell, states.go writes from the Nodes. Nothing of it is Grafana.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command cluster brings up a cluster of package cluster to play with: "up NAME" until Ctrl-C, "down NAME" for what a killed
 // one left. KUBELET_SUPERVISOR_PARTS names the parts (make parts).
 package main

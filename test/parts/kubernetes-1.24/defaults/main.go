@@ -1,7 +1,7 @@
 // Command defaults prints, as JSON, the KubeletConfiguration that a kubelet of this module's Kubernetes runs with when its --config
 // file says nothing. It is what configz would show, before the kubelet adapts to its node:
 //
-//	go run -C test/parts/kubernetes-1.24 ./defaults >plugin/document/defaults/1.24.json
+//	GOWORK=off go run -C test/parts/kubernetes-1.24 ./defaults >plugin/document/defaults/1.24.json
 package main
 
 import (

@@ -38,7 +38,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		b.configz["staticPodURLHeader"] = map[string]any{"X": []any{"<masked>"}}
 		b.configz["authorization"] = map[string]any{"mode": "AlwaysAllow"}
 		b.configz["authentication"] = map[string]any{"anonymous": map[string]any{"enabled": true}}
-		b.session.Edit = func(file string) error {
+		b.factory.Edit = func(file string) error {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				return err

@@ -15,8 +15,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A goal is what a Node has to say for a command to have succeeded.
-type goal struct {
+// A waitCondition is what a Node has to say for a command to have succeeded.
+type waitCondition struct {
 	wanted    nodev1.Assignment
 	text      string            // what config-observed must be, verbatim; "" for nothing assigned
 	uid       string            // of the ConfigMap
@@ -28,9 +28,9 @@ type goal struct {
 	retry     string            // the retry that the supervisor has to have heard; "" for none
 }
 
-// goalOf is the goal that nodes run a ConfigMap as it was read.
-func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) goal {
-	return goal{
+// waitConditionOf is the condition that nodes run a ConfigMap as it was read.
+func waitConditionOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) waitCondition {
+	return waitCondition{
 		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: document.Payload(configMap),
 		immutable: configMap.Immutable != nil && *configMap.Immutable, good: good,
 	}
@@ -38,7 +38,7 @@ func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) go
 
 // learn looks at the ConfigMap where a node runs a newer version of it than was assigned. A version that differs in labels alone is as good:
 // a node only moves its pointers to it.
-func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v view.Node) {
+func (g *waitCondition) learn(ctx context.Context, client kubernetes.Interface, v view.Node) {
 	active := v.Says.Config.Active
 	if g.immutable || g.payload == nil || g.edited || !g.isActive(active) {
 		return
@@ -59,11 +59,11 @@ func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v view.No
 }
 
 // isActive tells whether a node runs the ConfigMap, in whatever version.
-func (g goal) isActive(active *corev1.NodeConfigSource) bool {
+func (g waitCondition) isActive(active *corev1.NodeConfigSource) bool {
 	return active != nil && active.ConfigMap != nil && nodev1.AssignmentOf(active) == g.wanted.Unpinned() && string(active.ConfigMap.UID) == g.uid
 }
 
-// A verdict says how far a Node is from a goal.
+// A verdict says how far a Node is from what is waited for.
 type verdict int
 
 const (
@@ -76,7 +76,7 @@ const (
 // judge gives the verdict, and what to tell a person about it.
 //
 // All of a status comes in one patch: once it has observed the wanted assignment, it speaks of that.
-func (g goal) judge(v view.Node) (verdict, string) {
+func (g waitCondition) judge(v view.Node) (verdict, string) {
 	says := v.ReasonAndMessage()
 	switch {
 	case v.Says.Assignment != g.text:
@@ -104,7 +104,7 @@ func (g goal) judge(v view.Node) (verdict, string) {
 }
 
 // judgeRunning judges a Node on which all is well: with the wanted configuration?
-func (g goal) judgeRunning(v view.Node) (verdict, string) {
+func (g waitCondition) judgeRunning(v view.Node) (verdict, string) {
 	if g.wanted.IsLocal() {
 		if v.Says.Config.Active != nil {
 			return waiting, "goes back to its own configuration"

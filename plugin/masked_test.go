@@ -77,10 +77,30 @@ func TestSecretsInComparisons(t *testing.T) {
 
 // What --set is given may be a secret: an error names the field, and not the value.
 func TestSetShowsNoValue(t *testing.T) {
-	for _, argument := range []string{"staticPodURLHeader.Authorization=Bearer " + leaked, "staticPodURLHeader=" + leaked, "staticPodUrl=" + leaked, "maxPods=[" + leaked} {
+	for _, argument := range []string{"staticPodURLHeader.Authorization=Bearer " + leaked, "staticPodURLHeader=" + leaked, "staticPodUrl=" + leaked, "maxPods=[" + leaked,
+		"staticPodURLHeader.Authorization:" + leaked, "staticPodURLHeader." + leaked + "=x", "syncFrequency=" + leaked, "syncFrequency=tcp://me:" + leaked + "@host", "evictionHard=" + leaked} {
 		code, stdout, stderr := newBench(t).run(t, "push", "x", "--set", argument)
 		if code == 0 || strings.Contains(stdout+stderr, leaked) {
 			t.Errorf("--set %s: exit code %d, %s", argument, code, stdout+stderr)
 		}
+	}
+}
+
+// Who looks at a pool sees no secret of it, in no format, and the pool itself stays as it is.
+func TestRolloutStatusMasksThePool(t *testing.T) {
+	const layer = `{"maxPods":250,"staticPodURLHeader":{"Authorization":["` + leaked + `"]}}`
+	p := newFakePool(t, layer)
+	p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: layer, "a": "b"}
+	b := newPoolBench(t, p)
+	for _, format := range []string{"json", "yaml", "jsonpath={.spec}{.metadata}"} {
+		stdout, stderr := b.do(t, "rollout", "status", "workers", "-o", format)
+		if strings.Contains(stdout+stderr, leaked) {
+			t.Errorf("-o %s prints a secret:\n%s%s", format, stdout, stderr)
+		}
+		contains(t, strings.ReplaceAll(stdout, `\u003cmasked\u003e`, "<masked>"), "<masked>")
+		contains(t, stdout, "250")
+	}
+	if got, err := b.factory.ListPools(t.Context(), b); err != nil || !strings.Contains(string(got[0].Spec.Layers[0].Inline.Raw), leaked) {
+		t.Errorf("%v: the pool itself is changed: %s", err, got[0].Spec.Layers[0].Inline.Raw)
 	}
 }

@@ -1,4 +1,4 @@
-package plugin
+package view_test
 
 import (
 	"errors"

@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 				test.node.Annotations = map[string]string{}
 			}
 			test.node.Annotations[nodev1.ConfigSourceAnnotation] = test.assignment
-			g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, uid: string(wanted.UID), version: "7", good: test.good}
+			g := waitCondition{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, uid: string(wanted.UID), version: "7", good: test.good}
 			if got, words := g.judge(view.NodeOf(test.node)); got != test.want || words != test.words {
 				t.Errorf("got %d %q, want %d %q", got, words, test.want, test.words)
 			}
@@ -67,7 +67,7 @@ func TestJudgeReset(t *testing.T) {
 		{"local is broken", saying(newNode("n1"), "", "FallbackBroken", corev1.ConditionFalse, "", config, nil), failed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, words := (goal{}).judge(view.NodeOf(test.node)); got != test.want {
+			if got, words := (waitCondition{}).judge(view.NodeOf(test.node)); got != test.want {
 				t.Errorf("got %d %q, want %d", got, words, test.want)
 			}
 		})
@@ -79,7 +79,7 @@ func TestJudgeRetry(t *testing.T) {
 	const text = "kubelet-config/new/kubelet"
 	node := saying(newNode("n1"), text, "Rejected", corev1.ConditionFalse, "died", nil, nil)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
-	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, retry: "2"}
+	g := waitCondition{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, retry: "2"}
 	if got, words := g.judge(view.NodeOf(node)); got != waiting {
 		t.Errorf("before: got %d %q, want to wait", got, words)
 	}
@@ -95,7 +95,7 @@ func TestJudgeKey(t *testing.T) {
 	const text = "kubelet-config/new/other"
 	node := saying(newNode("n1"), text, "InTrial", corev1.ConditionTrue, "", config, nil) // its key is kubelet
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
-	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "other"}, text: text, uid: string(config.UID), version: "7"}
+	g := waitCondition{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "other"}, text: text, uid: string(config.UID), version: "7"}
 	if got, words := g.judge(view.NodeOf(node)); got != waiting || words != "runs kubelet-config/new/kubelet" {
 		t.Errorf("got %d %q, want to wait", got, words)
 	}
