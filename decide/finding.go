@@ -17,7 +17,7 @@ type finding struct {
 	reason, why, hint string
 }
 
-// finding picks the first row that holds.
+// findingOf picks the first row that holds.
 func findingOf(s *State) finding {
 	for _, row := range []func(*State) *finding{
 		findStopping, findOwnFailure, findSync, findEnvironment, findNotInUse, findUnhealthy, findHeld, findAsking, findFallback, findVerdict, findApplying,

@@ -48,12 +48,18 @@ const (
 	excusePauseMost    = 30 * time.Minute
 )
 
-// State is everything the core knows. It is a value: decide never changes what it was given.
+// State is everything the core knows. It is a value: decide never changes what it was given. Its parts have their own methods, which know
+// nothing of each other. What takes a *State is a rule over several of them.
 type State struct {
 	Settings
-
 	Clock
-
+	Intake
+	Verdicts
+	Trial Trial `json:"trial,omitzero"`
+	Held
+	Process
+	Progress
+	Host
 	Storage
 
 	Booted   bool
@@ -63,20 +69,6 @@ type State struct {
 	Warning  string   // state on disk that could not be read
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
-
-	Intake
-
-	Verdicts
-
-	Trial Trial `json:"trial,omitzero"`
-
-	Held
-
-	Process
-
-	Host
-
-	Progress
 
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
