@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +21,18 @@ import (
 // countsEvery is how often the status of a budget is written at most where only numbers have changed.
 const countsEvery = 10 * time.Second
 
-// budgetView is the KubeletRolloutBudgets as this process knows them.
-type budgetView map[string]readBudget
+// budgetStatuses are the KubeletRolloutBudgets as this process knows them, and what it writes to their statuses.
+type budgetStatuses struct {
+	writer    writer
+	monotonic func() time.Duration
+	log       logr.Logger
+	refused   *refusals // by the name of the budget
+	read      map[string]readBudget
+}
+
+func newBudgetStatuses(p parts) *budgetStatuses {
+	return &budgetStatuses{writer: p.writer, monotonic: p.monotonic, log: p.log, refused: newRefusals(p, refusedFirst, refusedFor)}
+}
 
 // readBudget is a budget, read once for each version of it.
 type readBudget struct {
@@ -34,13 +45,13 @@ type readBudget struct {
 }
 
 // readAll are the budgets. One that is being deleted still holds: who wants it gone lets its finalizers end.
-func (v *budgetView) readAll(cached []v1alpha1.KubeletRolloutBudget) []rollout.Budget {
-	read := make(budgetView, len(cached))
+func (s *budgetStatuses) readAll(cached []v1alpha1.KubeletRolloutBudget) []rollout.Budget {
+	read := make(map[string]readBudget, len(cached))
 	budgets := make([]rollout.Budget, 0, len(cached))
 	for i := range cached {
 		object := &cached[i]
 		version := fmt.Sprint(object.UID, object.Generation)
-		known, is := (*v)[object.Name]
+		known, is := s.read[object.Name]
 		if !is || known.version != version {
 			known.version, known.budget = version, rollout.ReadBudget(object, time.LoadLocation)
 		}
@@ -48,31 +59,31 @@ func (v *budgetView) readAll(cached []v1alpha1.KubeletRolloutBudget) []rollout.B
 		read[object.Name] = known
 		budgets = append(budgets, known.budget)
 	}
-	*v = read
+	s.read = read
 	return budgets
 }
 
-// writeBudgets writes the statuses of budgets that change, and gives when the next one is due. Nothing rests on them: one that the API server does not
+// write writes the statuses of budgets that change, and gives when the next one is due. Nothing rests on them: one that the API server does not
 // take holds up nobody.
-func (c *Controller) writeBudgets(ctx context.Context, plan *rollout.Plan) (later time.Duration) {
-	maps.DeleteFunc(c.refusedBudgets.all, func(name string, _ refusal) bool {
+func (s *budgetStatuses) write(ctx context.Context, plan *rollout.Plan) (later time.Duration) {
+	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool {
 		_, changes := plan.Budgets[name]
 		return !changes
 	})
 	for _, name := range slices.Sorted(maps.Keys(plan.Budgets)) {
-		known, status := c.budgets[name], plan.Budgets[name]
-		if wait := c.budgetDue(name, &status); wait > 0 {
+		known, status := s.read[name], plan.Budgets[name]
+		if wait := s.due(name, &status); wait > 0 {
 			later = sooner(later, wait)
 			continue
 		}
-		known.wrote, known.written = c.monotonic(), true
-		c.budgets[name] = known
-		err := c.writeBudget(ctx, known.object, status)
+		known.wrote, known.written = s.monotonic(), true
+		s.read[name] = known
+		err := s.writeOne(ctx, known.object, status)
 		switch {
 		case err == nil, apierrors.IsConflict(err):
-			c.refusedBudgets.forget(name)
-		case c.refusedBudgets.note(name, err):
-			c.log.Error(err, "the status of a KubeletRolloutBudget was refused", "budget", name)
+			s.refused.forget(name)
+		case s.refused.note(name, err):
+			s.log.Error(err, "the status of a KubeletRolloutBudget was refused", "budget", name)
 		}
 		later = sooner(later, statusEvery)
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -82,32 +93,32 @@ func (c *Controller) writeBudgets(ctx context.Context, plan *rollout.Plan) (late
 	return later
 }
 
-// budgetDue is when the status may be written.
-func (c *Controller) budgetDue(name string, status *v1alpha1.KubeletRolloutBudgetStatus) time.Duration {
-	known, wait := c.budgets[name], time.Duration(0)
+// due is in how long the status may be written.
+func (s *budgetStatuses) due(name string, status *v1alpha1.KubeletRolloutBudgetStatus) time.Duration {
+	known, wait := s.read[name], time.Duration(0)
 	if known.written {
 		every := statusEvery
 		if old := &known.object.Status; old.ObservedGeneration == status.ObservedGeneration && slices.Equal(old.Conditions, status.Conditions) {
 			every = countsEvery
 		}
-		wait = known.wrote + every - c.monotonic()
+		wait = known.wrote + every - s.monotonic()
 	}
-	if refused, is := c.refusedBudgets.all[name]; is {
-		wait = max(wait, refused.due-c.monotonic())
+	if refused, is := s.refused.all[name]; is {
+		wait = max(wait, refused.due-s.monotonic())
 	}
 	return max(0, wait)
 }
 
-// writeBudget is a compare-and-swap: other programs have conditions there, too. The answer is compared: else what a policy strips would be written for
+// writeOne is a compare-and-swap: other programs have conditions there, too. The answer is compared: else what a policy strips would be written for
 // ever.
-func (c *Controller) writeBudget(ctx context.Context, object *v1alpha1.KubeletRolloutBudget, status v1alpha1.KubeletRolloutBudgetStatus) error {
+func (s *budgetStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletRolloutBudget, status v1alpha1.KubeletRolloutBudgetStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	bare := func(status v1alpha1.KubeletRolloutBudgetStatus) *v1alpha1.KubeletRolloutBudget {
 		return &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion}, Status: status}
 	}
 	changed := bare(status)
-	if err := c.writer.Status().Patch(ctx, changed, client.MergeFromWithOptions(bare(object.Status), client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.writer.Status().Patch(ctx, changed, client.MergeFromWithOptions(bare(object.Status), client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	if !apiequality.Semantic.DeepEqual(status, changed.Status) {

@@ -102,11 +102,11 @@ func TestPodsThatWereTurnedAway(t *testing.T) {
 	newer := pod("4", "n1", "AReasonOfALaterKubelet")
 	newer.Status.Message = rejection.Prefix
 	for _, p := range []corev1.Pod{pod("5", "n1", "TopologyAffinityError"), pod("6", "n1", "SMTAlignmentError"), pod("7", "n1", "SysctlForbidden"), newer} {
-		if got := (&turnedView{}).readAll([]corev1.Pod{p}, nodes, never, 0); len(got) != 1 {
+		if got := (&failedPods{}).readAll([]corev1.Pod{p}, nodes, never, 0); len(got) != 1 {
 			t.Errorf("%s is not noticed", p.Status.Reason)
 		}
 	}
-	view := turnedView{}
+	view := failedPods{}
 	pods := []corev1.Pod{pod("1", "n1", "OutOfpods"), pod("2", "n1", "Evicted"), pod("3", "gone", "OutOfcpu")}
 	started := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	pods[0].Namespace, pods[0].Name, pods[0].Status.StartTime = "default", "web", &started

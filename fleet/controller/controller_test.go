@@ -284,8 +284,8 @@ func TestAForbiddenPatch(t *testing.T) {
 		forbid(s, "")
 		s.api.rights = false
 		s.turns(60)
-		if len(s.denied.all) > 0 || len(s.assigned()) > 0 {
-			t.Errorf("without rights it blames %v", s.denied.all)
+		if len(s.patcher.denied.all) > 0 || len(s.assigned()) > 0 {
+			t.Errorf("without rights it blames %v", s.patcher.denied.all)
 		}
 		s.api.rights, s.api.before = true, nil
 		s.turns(60)

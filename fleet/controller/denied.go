@@ -142,13 +142,13 @@ func fails(ctx context.Context, err error) bool {
 }
 
 // deny names a Node that is not patched for a while. The others go on.
-func (c *Controller) deny(w *rollout.Write, objection objection, err error) {
-	now := c.monotonic()
-	d := c.denied.note(w.UID, objection, bounded.Text(bounded.Line(err.Error()), refusalLimit), now)
-	c.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "words", d.words, "times", d.times,
+func (p *patcher) deny(w *rollout.Write, objection objection, err error) {
+	now := p.monotonic()
+	d := p.denied.note(w.UID, objection, bounded.Text(bounded.Line(err.Error()), refusalLimit), now)
+	p.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "words", d.words, "times", d.times,
 		"again", (d.until() - now).String())
-	if read := c.nodes.read[w.UID]; read != nil && d.counts() {
-		c.events.Event(read.object, corev1.EventTypeWarning, rollout.EventPoolRefused,
+	if read := p.nodes.read[w.UID]; read != nil && d.counts() {
+		p.events.Event(read.object, corev1.EventTypeWarning, rollout.EventPoolRefused,
 			bounded.Text(fmt.Sprintf("pool %s cannot write to the Node: %s", w.Pool, d.words), refusalLimit))
 	}
 }

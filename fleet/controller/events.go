@@ -31,3 +31,10 @@ func recorder(m manager.Manager, config *rest.Config) (record.EventRecorder, err
 	}))
 	return broadcaster.NewRecorder(m.GetScheme(), corev1.EventSource{Component: Name}), err
 }
+
+func eventType(warning bool) string {
+	if warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}

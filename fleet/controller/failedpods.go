@@ -10,17 +10,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
-// turnedView remembers what this process knew of each failed pod when it saw that first.
-type turnedView map[types.UID]turnedPod
+// failedPods remembers what this process knew of each failed pod when it saw that first.
+type failedPods map[types.UID]failedPod
 
-type turnedPod struct {
+type failedPod struct {
 	age     time.Duration // of this process
 	unbound bool
 }
 
 // readAll are the pods that nodes have turned away.
-func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound func(types.UID) bool, age time.Duration) []rollout.TurnedAway {
-	first := make(turnedView, len(*v))
+func (f *failedPods) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound func(types.UID) bool, age time.Duration) []rollout.TurnedAway {
+	first := make(failedPods, len(*f))
 	var uids map[string]types.UID
 	var turned []rollout.TurnedAway
 	for i := range pods {
@@ -34,9 +34,9 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound fu
 				uids[nodes[i].Name] = nodes[i].UID
 			}
 		}
-		seen, is := (*v)[p.UID]
+		seen, is := (*f)[p.UID]
 		if !is {
-			seen = turnedPod{age, unbound(p.UID)}
+			seen = failedPod{age, unbound(p.UID)}
 		}
 		first[p.UID] = seen
 		if uid, is := uids[p.Spec.NodeName]; is {
@@ -47,6 +47,6 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound fu
 			turned = append(turned, away)
 		}
 	}
-	*v = first
+	*f = first
 	return turned
 }

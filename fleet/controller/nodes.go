@@ -2,12 +2,16 @@ package controller
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -17,10 +21,13 @@ const lagLimit = 10 * time.Second
 
 // nodeView is the Nodes as this process knows them: those of the cache, with newer answers of the API server laid over them.
 type nodeView struct {
+	live      client.Reader
+	monotonic func() time.Duration
+
 	read map[types.UID]*readNode
 	// ahead are answers that the cache has not caught up with.
 	ahead map[types.UID]answer
-	// unanswered are writes of which nobody knows whether they arrived.
+	// unanswered are writes whose answers were lost, so that they may have arrived or not.
 	unanswered map[types.UID]rollout.Write
 }
 
@@ -36,21 +43,22 @@ type answer struct {
 	at     time.Duration
 }
 
-func newNodeView() *nodeView {
-	return &nodeView{read: map[types.UID]*readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
+func newNodeView(p parts) *nodeView {
+	return &nodeView{live: p.live, monotonic: p.monotonic, read: map[types.UID]*readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
 }
 
 // answered lays an answer over the cache.
-func (v *nodeView) answered(object *corev1.Node, now time.Duration) {
+func (v *nodeView) answered(object *corev1.Node) {
 	object = trimmed(object)
 	if known, is := v.ahead[object.UID]; is && newer(known.object.ResourceVersion, object.ResourceVersion) {
 		return
 	}
-	v.ahead[object.UID] = answer{object, now}
+	v.ahead[object.UID] = answer{object, v.monotonic()}
 }
 
-// nodes are all of them. lags names one that the cache has been behind with for too long.
-func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollout.Node, lags string) {
+// readAll are the Nodes. lags names one whose answer the cache has not caught up with for too long.
+func (v *nodeView) readAll(cached []corev1.Node) (nodes []rollout.Node, lags string) {
+	now := v.monotonic()
 	read := make(map[types.UID]*readNode, len(cached))
 	nodes = make([]rollout.Node, 0, len(cached))
 	for i := range cached {
@@ -80,6 +88,33 @@ func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollo
 	}
 	v.read = read
 	return nodes, lags
+}
+
+// settle finds out what became of the writes whose answers were lost.
+func (v *nodeView) settle(ctx context.Context) error {
+	for uid, write := range v.unanswered {
+		if err := v.refresh(ctx, write); err != nil {
+			return err
+		}
+		delete(v.unanswered, uid)
+	}
+	return nil
+}
+
+// refresh lays the Node of a write over the cache as the API server has it now.
+func (v *nodeView) refresh(ctx context.Context, write rollout.Write) error {
+	var object corev1.Node
+	err := v.live.Get(ctx, types.NamespacedName{Name: write.Node}, &object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Node %s: %w", write.Node, err)
+	}
+	if object.UID == write.UID {
+		v.answered(&object)
+	}
+	return nil
 }
 
 // newer says whether a resourceVersion is newer than another one.

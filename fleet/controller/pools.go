@@ -5,14 +5,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// poolView is the KubeletPools as this process knows them.
-type poolView struct {
+// poolStatuses are the KubeletPools as this process knows them, and what it writes to their statuses.
+type poolStatuses struct {
+	live      client.Reader
+	writer    writer
+	events    record.EventRecorder
+	metrics   *metrics
+	verdicts  *verdicts
+	monotonic func() time.Duration
+	log       logr.Logger
+	refused   *refusals // by the name of the pool
+
 	read map[string]readPool
 	// ahead are answers that the cache has not caught up with.
 	ahead map[types.UID]*v1alpha1.KubeletPool
@@ -27,37 +39,37 @@ type readPool struct {
 	pool    rollout.Pool
 }
 
-func newPoolView() poolView {
-	return poolView{read: map[string]readPool{}, ahead: map[types.UID]*v1alpha1.KubeletPool{},
-		wrote: map[types.UID]time.Duration{}}
+func newPoolStatuses(p parts, v *verdicts) *poolStatuses {
+	return &poolStatuses{live: p.live, writer: p.writer, events: p.events, metrics: p.metrics, verdicts: v, monotonic: p.monotonic, log: p.log,
+		refused: newRefusals(p, refusedFirst, refusedFor), read: map[string]readPool{}, ahead: map[types.UID]*v1alpha1.KubeletPool{}, wrote: map[types.UID]time.Duration{}}
 }
 
-func (v *poolView) answered(object *v1alpha1.KubeletPool) { v.ahead[object.UID] = object }
+func (s *poolStatuses) answered(object *v1alpha1.KubeletPool) { s.ahead[object.UID] = object }
 
-func (v *poolView) pools(cached []v1alpha1.KubeletPool) []*v1alpha1.KubeletPool {
+func (s *poolStatuses) pools(cached []v1alpha1.KubeletPool) []*v1alpha1.KubeletPool {
 	pools := make([]*v1alpha1.KubeletPool, len(cached))
-	ahead := make(map[types.UID]*v1alpha1.KubeletPool, len(v.ahead))
+	ahead := make(map[types.UID]*v1alpha1.KubeletPool, len(s.ahead))
 	for i := range cached {
 		pools[i] = &cached[i]
-		if answer, is := v.ahead[cached[i].UID]; is && newer(answer.ResourceVersion, cached[i].ResourceVersion) {
+		if answer, is := s.ahead[cached[i].UID]; is && newer(answer.ResourceVersion, cached[i].ResourceVersion) {
 			pools[i], ahead[cached[i].UID] = answer, answer
 		}
 	}
-	v.ahead = ahead
+	s.ahead = ahead
 	return pools
 }
 
 // readAll are the pools. One that is being deleted is none any more: nothing of it waits for that.
-func (v *poolView) readAll(cached []v1alpha1.KubeletPool, revisions map[string]poolRevisions) []rollout.Pool {
+func (s *poolStatuses) readAll(cached []v1alpha1.KubeletPool, revisions map[string]poolRevisions) []rollout.Pool {
 	read := make(map[string]readPool, len(cached))
 	var pools []rollout.Pool
-	for _, object := range v.pools(cached) {
+	for _, object := range s.pools(cached) {
 		if object.DeletionTimestamp != nil {
 			continue
 		}
 		kept := revisions[object.Name]
 		version := fmt.Sprint(object.UID, object.Generation, object.Annotations["kubernetes.io/change-cause"], " ", strings.Join(kept.versions, " "))
-		known, is := v.read[object.Name]
+		known, is := s.read[object.Name]
 		if !is || known.version != version {
 			known = readPool{version: version, pool: rollout.ReadPool(object, kept.revisions, time.LoadLocation)}
 		}
@@ -66,15 +78,24 @@ func (v *poolView) readAll(cached []v1alpha1.KubeletPool, revisions map[string]p
 		read[object.Name] = known
 		pools = append(pools, known.pool)
 	}
-	v.read = read
+	s.read = read
 	return pools
 }
 
-// due is when the pool's status may be written again.
-func (v *poolView) due(uid types.UID, now time.Duration) time.Duration {
-	wrote, is := v.wrote[uid]
+// mute are the pools whose statuses were refused a moment ago, so that nothing can be written for them now.
+func (s *poolStatuses) mute() map[string]bool {
+	now, mute := s.monotonic(), make(map[string]bool, len(s.refused.all))
+	for pool, refused := range s.refused.all {
+		mute[pool] = now < refused.due
+	}
+	return mute
+}
+
+// due is in how long the pool's status may be written again.
+func (s *poolStatuses) due(uid types.UID) time.Duration {
+	wrote, is := s.wrote[uid]
 	if !is {
 		return 0
 	}
-	return max(0, wrote+statusEvery-now)
+	return max(0, wrote+statusEvery-s.monotonic())
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,41 +20,41 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// writeStatuses writes each status that changes, once a second at most. written are the pools that may be written for: those whose status has
+// write writes each status that changes, once a second at most. written are the pools that may be written for: those whose status has
 // been written, and those of which only numbers wait for their second. later is when the next one is due.
-func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
+func (s *poolStatuses) write(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
 	written = map[string]bool{}
-	maps.DeleteFunc(c.refusedStatuses.all, func(name string, _ refusal) bool { // what has come right by itself
+	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool { // what has come right by itself
 		_, changes := plan.Status[name]
 		return !w.Mute[name] && !changes
 	})
 	for _, name := range slices.Sorted(maps.Keys(plan.Status)) {
-		known, status := c.pools.read[name], plan.Status[name]
+		known, status := s.read[name], plan.Status[name]
 		if apiequality.Semantic.DeepEqual(known.object.Status, status) {
 			written[name] = true
-			c.refusedStatuses.forget(name)
+			s.refused.forget(name)
 			continue
 		}
 		if w.Mute[name] {
 			continue
 		}
-		if wait := c.pools.due(known.object.UID, c.monotonic()); wait > 0 {
+		if wait := s.due(known.object.UID); wait > 0 {
 			later = sooner(later, wait)
 			written[name] = !decisive(&known.object.Status, &status) && !tells(plan, name)
 			continue
 		}
-		failure := c.writeStatus(ctx, known.object, status)
+		failure := s.writeOne(ctx, known.object, status)
 		switch {
 		case failure == nil:
 			written[name] = true
-			c.refusedStatuses.forget(name)
-			c.tell(plan, name)
+			s.refused.forget(name)
+			s.announce(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
-			c.refusedStatuses.forget(name)
+			s.refused.forget(name)
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
 		case answered(ctx, failure): // the other pools go on, at once
-			if c.refusedStatuses.note(name, failure) {
-				c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
+			if s.refused.note(name, failure) {
+				s.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
 			}
 			later = sooner(later, time.Millisecond)
 		default:
@@ -65,22 +64,22 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 	return later, written, err
 }
 
-// writeStatus is a compare-and-swap.
-func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) error {
+// writeOne is a compare-and-swap.
+func (s *poolStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	changed, patch := statusPatch(object, status)
-	c.pools.wrote[object.UID] = c.monotonic()
-	err := c.writer.Status().Patch(ctx, changed, patch)
+	s.wrote[object.UID] = s.monotonic()
+	err := s.writer.Status().Patch(ctx, changed, patch)
 	switch {
 	case err == nil:
-		c.pools.answered(changed)
+		s.answered(changed)
 		return differsInStatus(&status, &changed.Status)
 	case !errors.Is(err, errFenced):
 		// Whether it arrived or not, and who was faster: the API server knows.
 		var now v1alpha1.KubeletPool
-		if c.live.Get(ctx, types.NamespacedName{Name: object.Name}, &now) == nil && now.UID == object.UID {
-			c.pools.answered(&now)
+		if s.live.Get(ctx, types.NamespacedName{Name: object.Name}, &now) == nil && now.UID == object.UID {
+			s.answered(&now)
 		}
 	}
 	return err
@@ -150,18 +149,14 @@ func tells(plan *rollout.Plan, pool string) bool {
 	return slices.ContainsFunc(plan.Events, func(e rollout.Event) bool { return e.Pool == pool && e.Node == "" })
 }
 
-// tell records the events of a pool.
-func (c *Controller) tell(plan *rollout.Plan, pool string) {
+// announce records the events of a pool.
+func (s *poolStatuses) announce(plan *rollout.Plan, pool string) {
 	for _, e := range plan.Events {
 		if e.Pool == pool && e.Node == "" {
-			kind := corev1.EventTypeNormal
-			if e.Warning {
-				kind = corev1.EventTypeWarning
-			}
-			c.events.Event(c.pools.read[pool].object, kind, e.Reason, e.Message)
-			c.log.Info(e.Message, "pool", pool, "event", e.Reason)
+			s.events.Event(s.read[pool].object, eventType(e.Warning), e.Reason, e.Message)
+			s.log.Info(e.Message, "pool", pool, "event", e.Reason)
 			if e.Reason == rollout.EventRolloutStopped {
-				c.metrics.stopped(c.verdicts.stopped(pool))
+				s.metrics.stopped(s.verdicts.stopped(pool))
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func TestAnAlteredStatusIsARefusal(t *testing.T) {
 		if got := len(s.api.asked("patch status of KubeletPool/a")); got > 10 {
 			t.Errorf("in four minutes it was written %d times", got)
 		}
-		if words := s.refusedStatuses.words()["a"]; !strings.Contains(words, "another status.wave:") {
+		if words := s.pools.refused.words()["a"]; !strings.Contains(words, "another status.wave:") {
 			t.Errorf("it says %q", words)
 		}
 		if says := s.says("b"); !strings.HasPrefix(says, "Completed") {

@@ -18,8 +18,8 @@ type verdicts struct {
 	sent         map[string]time.Duration
 }
 
-func newVerdicts() verdicts {
-	return verdicts{count: map[string]int{}, known: map[string]int{}, heard: map[string]time.Duration{}, sent: map[string]time.Duration{}}
+func newVerdicts() *verdicts {
+	return &verdicts{count: map[string]int{}, known: map[string]int{}, heard: map[string]time.Duration{}, sent: map[string]time.Duration{}}
 }
 
 // hear is called by a watch, with a Node that has changed.

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -21,18 +18,14 @@ var inKubeletConfig = client.InNamespace(rollout.Namespace)
 
 // look builds the world that a decision is made from. It fails where something is not known that has to be.
 func (c *Controller) look(ctx context.Context) (rollout.World, error) {
-	if err := c.askForAnswers(ctx); err != nil {
+	if err := c.nodes.settle(ctx); err != nil {
 		return rollout.World{}, err
 	}
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
-		Denied: c.denied.look(c.monotonic()), Mute: map[string]bool{}}
-	now := c.monotonic()
-	for pool, refused := range c.refusedStatuses.all {
-		w.Mute[pool] = now < refused.due
-	}
+		Denied: c.patcher.denied.look(c.monotonic()), Mute: c.pools.mute()}
 	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)
-	w.Elapsed = c.elapsed()
+	w.Elapsed = c.memory.elapsed(c.monotonic())
 	if err != nil {
 		return w, err
 	}
@@ -56,27 +49,14 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 			return w, fmt.Errorf("reading a cache: %w", err)
 		}
 	}
-	now = c.monotonic()
 	w.Pools = c.pools.readAll(pools.Items, c.owned.readRevisions(revisions.Items))
 	w.Budgets = c.budgets.readAll(budgets.Items)
 	w.Drains = c.drains.findings(w.Nodes)
 	c.owned.readVariants(maps.Items, w.Pools)
 	w.Broken = c.owned.broken(w.Nodes)
-	w.Layers = c.layers.readAll(ctx, c.caches.live, w.Pools, maps.Items, now)
-	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
+	w.Layers = c.layers.readAll(ctx, c.caches.live, w.Pools, maps.Items, c.monotonic())
+	w.Turned = c.failed.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
 	return w, nil
-}
-
-// elapsed is monotonic, since the last decision. It is asked for when the Nodes have been read: what has come between could else seem to be older
-// than it is.
-func (c *Controller) elapsed() time.Duration {
-	now := c.monotonic()
-	elapsed := now - c.memory.looked
-	c.memory.looked = now
-	if !c.memory.begun {
-		return 0
-	}
-	return min(elapsed, longestElapsed)
 }
 
 func (c *Controller) lookAtNodes(ctx context.Context, w *rollout.World) error {
@@ -85,35 +65,8 @@ func (c *Controller) lookAtNodes(ctx context.Context, w *rollout.World) error {
 		return fmt.Errorf("reading a cache: %w", err)
 	}
 	var lags string
-	if w.Nodes, lags = c.nodes.nodes(list.Items, c.monotonic()); lags != "" {
+	if w.Nodes, lags = c.nodes.readAll(list.Items); lags != "" {
 		return fmt.Errorf("the cache has not had the newest version of Node %s for %v", lags, lagLimit)
 	}
 	return c.caches.confirmVanished(ctx, c.memory.vanished(c.nodes.read))
-}
-
-// askForAnswers finds out what became of writes whose answers were lost.
-func (c *Controller) askForAnswers(ctx context.Context) error {
-	for uid, write := range c.nodes.unanswered {
-		if err := c.askFor(ctx, write); err != nil {
-			return err
-		}
-		delete(c.nodes.unanswered, uid)
-	}
-	return nil
-}
-
-// askFor lays a Node over the cache as the API server has it now.
-func (c *Controller) askFor(ctx context.Context, write rollout.Write) error {
-	var object corev1.Node
-	err := c.caches.live.Get(ctx, types.NamespacedName{Name: write.Node}, &object)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reading Node %s: %w", write.Node, err)
-	}
-	if object.UID == write.UID {
-		c.nodes.answered(&object, c.monotonic())
-	}
-	return nil
 }

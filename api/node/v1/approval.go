@@ -25,7 +25,7 @@ func NewApproval(runs, to, nonce string) Approval {
 // WithAny is the value of the annotation that lets the change through whatever pods the look names that is made just before it.
 func (a Approval) WithAny() string { return string(a) + anyLoss }
 
-// GivenBy tells whether the value of [AllowDisruptionAnnotation] is this approval, and whether it accepts any loss.
+// GivenBy reports whether the value of [AllowDisruptionAnnotation] is this approval, and whether it accepts any loss.
 func (a Approval) GivenBy(value string) (given, acceptsAny bool) {
 	if a == "" {
 		return false, false

@@ -65,8 +65,9 @@ func AssignmentOf(source *corev1.NodeConfigSource) Assignment {
 	return Assignment{Namespace: c.Namespace, Name: c.Name, Key: c.KubeletConfigKey}
 }
 
-// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the words of 1.21, which had a detail after "Required
-// value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid as one.
+// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a
+// detail after "Required value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid
+// as one.
 func (a Assignment) Validate() field.ErrorList {
 	var problems field.ErrorList
 	check := func(child, value string, rules func(string) []string) {
@@ -89,12 +90,12 @@ func (a Assignment) Validate() field.ErrorList {
 	return problems
 }
 
-// validUID tells whether an identifier of the API server, opaque otherwise, is safe as a file name.
+// validUID reports whether an identifier of the API server, opaque otherwise, is safe as a file name.
 func validUID(uid string) bool {
 	return len(uid) <= maxUID && uidPattern.MatchString(uid) && uid != "." && uid != ".."
 }
 
-// IsLocal tells whether it is the node's own configuration.
+// IsLocal reports whether it is the node's own configuration.
 func (a Assignment) IsLocal() bool { return a == Assignment{} }
 
 // String writes it as [ConfigSourceAnnotation] has it.
@@ -120,7 +121,7 @@ func (a Assignment) Unpinned() Assignment {
 	return a
 }
 
-// Equal tells whether two assignments name the same configuration, as far as both say: a pinned one equals the same one without a uid.
+// Equal reports whether two assignments name the same configuration, as far as both say: a pinned one equals the same one without a uid.
 func (a Assignment) Equal(b Assignment) bool {
 	return a.Unpinned() == b.Unpinned() && (a.UID == b.UID || a.UID == "" || b.UID == "")
 }

@@ -50,7 +50,7 @@ func (s Status) json() string {
 // namedLosses is how many losses are spared for as long as there is anything else to cut.
 const namedLosses = 5
 
-// cut leaves out what can be spared most, and tells whether there was anything. Nothing that it changes belongs to somebody else: clean has
+// cut leaves out what can be spared most, and reports whether there was anything. It changes nothing that the caller shares: clean has
 // copied it.
 func (s *Status) cut(excess int) bool {
 	losses := 0

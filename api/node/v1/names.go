@@ -10,7 +10,7 @@ const (
 	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
-// Annotations and condition that the node writes, and nobody else.
+// Annotations and condition that only the node writes.
 const (
 	// ConfigStatusAnnotation holds the JSON of a corev1.NodeConfigStatus, "{}" when all of it is empty.
 	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"

@@ -52,8 +52,9 @@ type patchedConfig struct {
 	Error         *string                  `json:"error"`
 }
 
-// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves only with its status, and
-// what was observed stays where nothing has been yet. fields: the API server may keep status.config, which then says the same.
+// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves
+// only with its status, and what was observed stays where nothing has been yet. fields: the API server may keep
+// status.config, which then says the same.
 func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (Patch, error) {
 	var patch Patch
 	config, err := json.Marshal(after.Config)
@@ -92,7 +93,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// CarriedBy tells whether a Node has the annotations of the patch: they alone are kept by every API server.
+// CarriedBy reports whether a Node has the annotations of the patch: they alone are kept by every API server.
 func (p Patch) CarriedBy(node *corev1.Node) bool {
 	for key, want := range p.Metadata.Annotations {
 		got, ok := node.Annotations[key]
@@ -103,7 +104,7 @@ func (p Patch) CarriedBy(node *corev1.Node) bool {
 	return true
 }
 
-// AnnotationsOfTheNode are those that the supervisor writes, and nobody else.
+// AnnotationsOfTheNode are those that only the supervisor writes.
 func AnnotationsOfTheNode() []string {
 	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
 }

@@ -37,7 +37,7 @@ type NodeStatus struct {
 	// Problem is why Config or Status cannot be read; what cannot be read is empty.
 	Problem error
 
-	// Condition is for people: whoever may patch nodes/status can forge it, so that no program decides by it. Its zero value is none.
+	// Condition is for people: every user who may patch nodes/status can forge it, so no program decides by it. Its zero value is none.
 	Condition corev1.NodeCondition
 }
 
@@ -98,7 +98,7 @@ func ConditionOf(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Answered tells whether the status speaks of the assignment that stands. No assignment and local are the same.
+// Answered reports whether the status speaks of the assignment that stands. No assignment and local are the same.
 func (n NodeStatus) Answered() bool {
 	return n.Supervised && (n.Status.Observed == n.Assignment || n.Assignment == Local && n.Status.Observed == "")
 }
@@ -111,7 +111,7 @@ func (n NodeStatus) Wanted() (Assignment, error) {
 	return ParseAssignment(n.Assignment)
 }
 
-// Knows tells whether the supervisor has a feature, such as [LayersFeature].
+// Knows reports whether the supervisor has a feature, such as [LayersFeature].
 func (n NodeStatus) Knows(feature string) bool {
 	for _, known := range n.Status.Features {
 		if known == feature {

@@ -5,9 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Window is a time that comes again and again.
+// Window is a recurring period of time.
 type Window struct {
-	// schedule is when it opens, as five fields of cron or as @daily and its like. A time that a change to summer time leaves out does not come.
+	// schedule is when it opens, as five fields of cron or as a macro such as @daily. A time that a change to summer time skips does not
+	// occur.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -16,7 +17,7 @@ type Window struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|(?i:([*?]|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?(,([*?]|[0-5]?[0-9](-[0-5]?[0-9])?)(/[1-9][0-9]?)?)* +([*?]|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,([*?]|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)* +([*?]|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,([*?]|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)* +([*?]|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|(?-i:[sS])ep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|(?-i:[sS])ep|oct|nov|dec))?)(/[1-9][0-9]?)?(,([*?]|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|(?-i:[sS])ep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|(?-i:[sS])ep|oct|nov|dec))?)(/[1-9][0-9]?)?)* +([*?]|(0?[0-6]|(?-i:[sS])(un|at)|mon|tue|wed|thu|fri)(-(0?[0-6]|(?-i:[sS])(un|at)|mon|tue|wed|thu|fri))?)(/[1-9][0-9]?)?(,([*?]|(0?[0-6]|(?-i:[sS])(un|at)|mon|tue|wed|thu|fri)(-(0?[0-6]|(?-i:[sS])(un|at)|mon|tue|wed|thu|fri))?)(/[1-9][0-9]?)?)*))$')",message="five fields of cron, such as 0 22 * * 1-5, or @daily and its like"
 	Schedule string `json:"schedule"`
 
-	// duration is how long it is open, however the clocks are changed meanwhile.
+	// duration is how long it is open, whatever changes to the clocks happen during that time.
 	//
 	// +required
 	// +kubebuilder:validation:Type=string
@@ -24,7 +25,7 @@ type Window struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="a duration of at least 1m, such as 6h"
 	Duration metav1.Duration `json:"duration"`
 
-	// timeZone is the name that the IANA database has for it.
+	// timeZone is its name in the IANA database.
 	//
 	// +optional
 	// +kubebuilder:default="Etc/UTC"
@@ -34,9 +35,9 @@ type Window struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// Topology says in how many domains at a time nodes may be changing, on trial or rolled back.
+// Topology limits in how many domains at a time nodes may be changing, on trial or rolled back.
 type Topology struct {
-	// key is the label of a Node that names its domain. Nodes without it are one domain.
+	// key is the label of a Node whose value is its domain. Nodes without it are one domain.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -49,8 +50,8 @@ type Topology struct {
 	MaxDomains int32 `json:"maxDomains,omitempty"`
 }
 
-// KubeletRolloutBudget limits what all pools together may do to the nodes that its selector takes. Each budget that takes a node has to allow
-// a change of it.
+// KubeletRolloutBudget limits what all pools together may do to the nodes that its selector matches. Each budget that matches a node has
+// to allow a change of it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -85,21 +86,21 @@ type KubeletRolloutBudgetList struct {
 	Items           []KubeletRolloutBudget `json:"items"`
 }
 
-// KubeletRolloutBudgetSpec says which nodes it is about, and what may be done to them.
+// KubeletRolloutBudgetSpec is which nodes the budget limits, and to what.
 type KubeletRolloutBudgetSpec struct {
-	// selector takes nodes by their labels; an empty one takes all.
+	// selector selects nodes by their labels. An empty selector selects all nodes.
 	//
 	// +required
 	// +structType=atomic
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// frozen: no kubelet of these nodes is changed by a pool, neither forward nor back. New nodes still get what is stable.
+	// frozen stops pools from changing these nodes, neither forward nor back. New nodes still get the stable revision.
 	//
 	// +optional
 	Frozen bool `json:"frozen,omitempty"`
 
-	// maxUnavailable is how many of these nodes may be unavailable at once, for whatever reason, before another one is changed: a number, or a
-	// percentage, rounded down, at least 1. 0 freezes.
+	// maxUnavailable is how many of these nodes may be unavailable at once, for any reason, before another one is changed: a number, or a percentage,
+	// rounded down, at least 1. 0 stops all changes.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -118,13 +119,13 @@ type KubeletRolloutBudgetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
 	MaxUnproven *intstr.IntOrString `json:"maxUnproven,omitempty"`
 
-	// topology keeps what is not proven to few domains at a time, over all pools.
+	// topology limits revisions that are not proven to a few domains at a time, over all pools.
 	//
 	// +optional
 	Topology *Topology `json:"topology,omitempty"`
 
-	// windows are the times at which pools may assign a revision to these nodes; none is always. Going back to what is
-	// proven does not wait.
+	// windows are the times at which pools may assign a revision to these nodes. Without windows that is always. A rollback to what is proven does not
+	// wait.
 	//
 	// +optional
 	// +listType=atomic
@@ -132,14 +133,14 @@ type KubeletRolloutBudgetSpec struct {
 	Windows []Window `json:"windows,omitempty"`
 }
 
-// KubeletRolloutBudgetStatus says whether the budget can be read, and how much of it is used.
+// KubeletRolloutBudgetStatus is whether the budget is valid, and how much of it is used.
 type KubeletRolloutBudgetStatus struct {
 	// observedGeneration is the generation of the budget that this status is about.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodes is how many nodes the selector takes, except new ones.
+	// nodes is how many nodes the selector matches, except new ones.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -157,7 +158,7 @@ type KubeletRolloutBudgetStatus struct {
 	// +kubebuilder:default=0
 	Unproven int32 `json:"unproven"`
 
-	// conditions: Ready is the controller's. Other programs may own conditions whose types have a domain, such as example.com/Approved.
+	// conditions has Ready, which the controller writes. Other programs may own conditions whose types have a domain, such as example.com/Approved.
 	//
 	// +optional
 	// +listType=map

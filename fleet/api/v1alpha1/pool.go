@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// KubeletPool is a kubelet configuration for the nodes that its selector takes. It is rolled out in waves, and stops by itself at the first
-// sign of harm. It is to nodes what a Deployment is to pods.
+// KubeletPool is a kubelet configuration for the nodes that its selector matches. It is rolled out in waves, and the rollout stops automatically at
+// the first sign of harm. It is to nodes what a Deployment is to pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="Manual",type=integer,priority=1,JSONPath=`.status.nodes.manual`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="a name has at most 40 characters, for ConfigMaps are named after it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="a name has at most 40 characters, because ConfigMaps are named after it"
 type KubeletPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -47,39 +47,40 @@ type KubeletPoolList struct {
 
 // KubeletPoolSpec says which nodes get which configuration, and how carefully.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.joinTaint) || !has(self.leavingTaints) || !(self.joinTaint in self.leavingTaints)",message="joinTaint is on nodes that come, so it is none of leavingTaints"
+// +kubebuilder:validation:XValidation:rule="!has(self.joinTaint) || !has(self.leavingTaints) || !(self.joinTaint in self.leavingTaints)",message="joinTaint is on nodes that join, so it cannot be in leavingTaints"
 type KubeletPoolSpec struct {
-	// selector takes nodes by their labels. Who may write such a label chooses what a node runs: use labels that begin with kubelet-supervisor.io/, such
-	// as kubelet-supervisor.io/pool-of.
+	// selector selects nodes by their labels. A user who may write such a label chooses what a node runs: use labels that begin with
+	// kubelet-supervisor.io/, such as kubelet-supervisor.io/pool-of.
 	//
 	// +required
 	// +structType=atomic
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="an empty selector would take every node"
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// priority: of the pools that select a node the one with the highest owns it. At a tie none does, and both say Conflict.
+	// priority decides which pool owns a node that several pools select: the one with the highest priority. Where two are equal, no pool owns the node,
+	// and both report Conflict.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Priority int32 `json:"priority,omitempty"`
 
-	// base is what the layers are laid over: Local, each node's own file, or None, nothing but the layers.
+	// base is what the layers are merged over: Local, each node's own file, or None, the layers alone.
 	//
 	// +optional
 	// +kubebuilder:default=Local
 	Base Base `json:"base,omitempty"`
 
-	// layers are merged over the base one after the other; the later overrides the earlier. The order is content, so the list has one owner:
-	// server-side apply replaces it as a whole. Each layer has another name.
+	// layers are merged over the base one after the other; the later overrides the earlier. The order matters, so the list has one owner:
+	// server-side apply replaces it as a whole. The names of layers are unique.
 	//
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name == a.name))",message="each layer has another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name == a.name))",message="the names of layers are unique"
 	Layers []Layer `json:"layers"`
 
-	// adoption says which members are taken: Unassigned, those without any assignment, or Never, only those that a person adopts.
+	// adoption is which members the pool adopts automatically: Unassigned, those without any assignment, or Never, only those that a user adopts.
 	//
 	// +optional
 	// +kubebuilder:default=Unassigned
@@ -91,8 +92,8 @@ type KubeletPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	JoinTaint string `json:"joinTaint,omitempty"`
 
-	// leavingTaints are taint keys by which your cloud or autoscaler says that it takes a node away, beside those that are known: what becomes of such a
-	// node tells nothing of its configuration.
+	// leavingTaints are taint keys with which your cloud or autoscaler marks a node that it removes, in addition to the well-known ones. What happens to
+	// such a node does not count for or against its configuration.
 	//
 	// +optional
 	// +listType=set
@@ -102,7 +103,7 @@ type KubeletPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(key, key in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', 'node.kubernetes.io/unschedulable'])",message="Kubernetes sets this taint on nodes that stay"
 	LeavingTaints []string `json:"leavingTaints,omitempty"`
 
-	// revisionHistoryLimit is how many revisions that nothing names are kept.
+	// revisionHistoryLimit is how many revisions are kept that no node and no status refers to.
 	//
 	// +optional
 	// +kubebuilder:default=10
@@ -117,7 +118,7 @@ type KubeletPoolSpec struct {
 	Rollout Rollout `json:"rollout,omitzero"`
 }
 
-// Base is what the layers are laid over.
+// Base is what the layers are merged over.
 //
 // +kubebuilder:validation:Enum=Local;None
 type Base string
@@ -128,7 +129,7 @@ const (
 	BaseNone  Base = "None"
 )
 
-// Adoption says which members a pool takes by itself.
+// Adoption is which members a pool adopts automatically.
 //
 // +kubebuilder:validation:Enum=Unassigned;Never
 type Adoption string
@@ -139,11 +140,11 @@ const (
 	AdoptNever      Adoption = "Never"
 )
 
-// Layer is a few fields of a KubeletConfiguration, from a ConfigMap or written out here.
+// Layer is a few fields of a KubeletConfiguration, from a ConfigMap or inline.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.inline)",message="exactly one of configMap and inline"
 type Layer struct {
-	// name is what people and tools call the layer by; it does not count as content.
+	// name identifies the layer for users and tools. It is not part of the content: another name makes no new revision.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -151,7 +152,7 @@ type Layer struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// configMap has the layer below one of its keys, as YAML or JSON.
+	// configMap has the layer in one of its keys, as YAML or JSON.
 	//
 	// +optional
 	ConfigMap *ConfigMapKey `json:"configMap,omitempty"`
@@ -164,8 +165,8 @@ type Layer struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Inline *runtime.RawExtension `json:"inline,omitempty"`
 
-	// unset are paths of fields that the layer takes away, such as evictionHard.memory.available. Client-side kubectl apply drops a null
-	// from inline in silence; this is how to say one all the same.
+	// unset are paths of fields that the layer removes, such as evictionHard.memory.available. Use it instead of a null in inline, which client-side
+	// kubectl apply drops silently.
 	//
 	// +optional
 	// +listType=set
@@ -174,7 +175,7 @@ type Layer struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Unset []string `json:"unset,omitempty"`
 
-	// nodeSelector says which members get the layer; without it all do.
+	// nodeSelector selects the members that get the layer. Without it all members do.
 	//
 	// +optional
 	// +structType=atomic

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is that of everything here.
+// GroupName is the API group of the types.
 const GroupName = "kubelet-supervisor.io"
 
-// Version is that of everything here.
+// Version is the API version of the types.
 const Version = "v1alpha1"
 
 // GroupVersion names the group and the version.
@@ -17,7 +17,7 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}
 }
 
-// AddToScheme makes the types known to a scheme.
+// AddToScheme registers the types in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &KubeletPool{}, &KubeletPoolList{}, &KubeletRolloutBudget{}, &KubeletRolloutBudgetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())

@@ -7,26 +7,26 @@ import (
 
 // Rollout says how a revision reaches the members.
 type Rollout struct {
-	// paused: no revision moves. New nodes still get the stable one, and what is assigned is not taken back.
+	// paused stops the rollout: no node gets another revision. New nodes still get the stable one, and existing assignments stay.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// retry is a free word. One that the pool has not heard yet lets the revision that is the target at that moment be tried again, although it
-	// was stopped. A word that was heard, and none, change nothing.
+	// retry is any text. A new value lets the revision that is the target at that moment be tried again after it was stopped. A value that the pool has
+	// seen before has no effect, and neither has an empty one.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Retry string `json:"retry,omitempty"`
 
-	// pin holds the pool at a revision, or at the nodes' own configuration, whatever the layers say. Absent: it follows the layers.
+	// pin holds the pool at a revision, or at the nodes' own configuration, whatever the layers are. Without it the pool follows the layers.
 	//
 	// +optional
 	// +structType=atomic
 	Pin *Pin `json:"pin,omitempty"`
 
-	// waves say how many nodes, in all, a revision may reach before the nodes that it has reached have proven it.
+	// waves are how many nodes in total a revision may reach before the nodes that it has reached have proven it.
 	//
 	// +optional
 	// +listType=atomic
@@ -38,8 +38,8 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="string(self[size(self) - 1].nodes) == '100%'",message="the last wave is 100%"
 	Waves []Wave `json:"waves,omitempty"`
 
-	// maxUnavailable is how many members may be unavailable at once, for whatever reason, before another one is changed: a number, or a
-	// percentage of the members, rounded down, at least 1. 0 freezes everything. Of control-plane members it is at most 1.
+	// maxUnavailable is how many members may be unavailable at once, for any reason, before another one is changed: a number, or a
+	// percentage of the members, rounded down, at least 1. 0 stops all changes. For control-plane members it is at most 1.
 	//
 	// +optional
 	// +kubebuilder:default="10%"
@@ -64,7 +64,8 @@ type Rollout struct {
 	// +kubebuilder:default={}
 	Unready Unready `json:"unready,omitzero"`
 
-	// progressDeadline is for a wave: later it is reported, and a node without an answer is blocked.
+	// progressDeadline is how long a wave may make no progress. After it, the delay is reported, and a node that has not reported a result counts as
+	// blocked.
 	//
 	// +optional
 	// +kubebuilder:default="1h"
@@ -73,29 +74,29 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 1h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 
-	// windows are the times at which nodes are assigned a revision; none is always. Verdicts, stops, going back to what is
-	// proven and new nodes do not wait.
+	// windows are the times at which nodes are assigned a revision. Without windows that is always. Verdicts, stops, rollbacks to what is proven and new
+	// nodes do not wait for a window.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Windows []Window `json:"windows,omitempty"`
 
-	// topology keeps a revision that is not proven to few domains, such as zones, at a time.
+	// topology limits a revision that is not proven to a few domains, such as zones, at a time.
 	//
 	// +optional
 	Topology *Topology `json:"topology,omitempty"`
 
-	// disruption says what becomes of a node that holds its change because pods would be killed. Hold: it waits, until its pods have ended or
-	// a person consents. Drain: it is cordoned and its pods are evicted, within maxUnavailable and windows, once for each revision. Allow: the
-	// pool consents.
+	// disruption is what happens to a node that holds its change because pods would be killed. Hold: the node waits until its pods have ended or a user
+	// approves. Drain: the node is cordoned and its pods are evicted, within maxUnavailable and windows, once for each revision. Allow: the pool
+	// approves.
 	//
 	// +optional
 	// +kubebuilder:default=Hold
 	// +kubebuilder:validation:Enum=Hold;Drain;Allow
 	Disruption Disruption `json:"disruption,omitempty"`
 
-	// drainTimeout is how long pods may stand in the way of a drain. Then the node is uncordoned, and waits.
+	// drainTimeout is how long pods may block a drain. After it, the node is uncordoned, and waits.
 	//
 	// +optional
 	// +kubebuilder:default="10m"
@@ -122,20 +123,20 @@ type Pin struct {
 	Local bool `json:"local,omitempty"`
 }
 
-// Name is what it names; it knows no hash.
+// Name is the pinned revision, without its hash.
 func (p *Pin) Name() RevisionName { return RevisionName{Revision: p.Revision, Local: p.Local} }
 
-// Disruption says what becomes of a node whose pods would be killed by its change.
+// Disruption is what happens to a node whose pods would be killed by its change.
 type Disruption string
 
-// What may become of it.
+// The kinds of disruption.
 const (
 	DisruptionHold  Disruption = "Hold"
 	DisruptionDrain Disruption = "Drain"
 	DisruptionAllow Disruption = "Allow"
 )
 
-// Wave is a part of the members, those of the waves before it included.
+// Wave is a part of the members, including those of the waves before it.
 type Wave struct {
 	// name is for people.
 	//
@@ -152,7 +153,7 @@ type Wave struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 1",message="a number of at least 1, or a percentage"
 	Nodes intstr.IntOrString `json:"nodes"`
 
-	// soak is how long the wave is looked at after all of its nodes have proven the revision.
+	// soak is how long the wave is observed after all of its nodes have proven the revision.
 	//
 	// +optional
 	// +kubebuilder:default="0s"
@@ -173,7 +174,8 @@ type Unready struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 5m"
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// tolerate is a number, or a percentage, rounded down, of the nodes on the revision that were Ready when they got it. More hold at once.
+	// tolerate is a number, or a percentage, rounded down, of the nodes on the revision that were Ready when they got it. As soon as more are NotReady,
+	// new assignments wait.
 	//
 	// +optional
 	// +kubebuilder:default="1%"

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// IsSchedule says whether the definitions of KubeletPool and KubeletRolloutBudget take a text as a schedule. Parsers of cron take more, such as tabs,
-// a sign before a number, or a list that ends with a comma.
+// IsSchedule reports whether the definitions of KubeletPool and KubeletRolloutBudget accept a text as a schedule. Parsers of cron accept more, such
+// as tabs, a sign before a number, or a list that ends with a comma.
 func IsSchedule(text string) bool { return schedulePattern.MatchString(text) }
 
-// schedulePattern is the pattern of Window.Schedule, made of its parts. The names of days and months are ASCII, and (?i) also takes ſ for s.
+// schedulePattern is the pattern of Window.Schedule, built from its parts. The names of days and months are ASCII, and (?i) also accepts ſ as s.
 var schedulePattern = func() *regexp.Regexp {
 	field := func(value string) string {
 		item := "([*?]|" + value + "(-" + value + ")?)(/[1-9][0-9]?)?"

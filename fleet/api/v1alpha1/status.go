@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// KubeletPoolStatus says how far a revision has come. It has no list with an entry per node, so that it stays small in any cluster.
+// KubeletPoolStatus is the progress of a rollout. It has no list with an entry per node, so that it stays small in any cluster.
 type KubeletPoolStatus struct {
 	// observedGeneration is the generation of the pool that this status is about.
 	//
@@ -19,30 +19,30 @@ type KubeletPoolStatus struct {
 	// +optional
 	Target *Target `json:"target,omitempty"`
 
-	// stable is what was completed last, which new nodes get. Absent: nothing has been completed yet.
+	// stable is the revision that was completed last. New nodes get it. It is absent until a revision is completed.
 	//
 	// +optional
 	Stable *RevisionName `json:"stable,omitempty"`
 
-	// wave is the open one; absent when there is nothing to roll out.
+	// wave is the open wave. It is absent when there is nothing to roll out.
 	//
 	// +optional
 	Wave *WaveStatus `json:"wave,omitempty"`
 
-	// nodes counts the members by class. A count is 0, and not absent: the schema sees to that, because a patch says only what changes.
+	// nodes counts the members by class. A count of zero is written as 0, by a default of the schema, because a patch contains only changes.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Nodes NodeCounts `json:"nodes"`
 
-	// cohorts are the kinds of nodes: minor version of the kubelet, architecture, and layers. Each has to prove a revision for itself.
+	// cohorts are the kinds of nodes: minor version of the kubelet, architecture, and layers. Each has to prove a revision of its own.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Cohorts []CohortStatus `json:"cohorts,omitempty"`
 
-	// retries are the newest words of spec.rollout.retry that were heard.
+	// retries are the newest values of spec.rollout.retry that the pool has seen.
 	//
 	// +optional
 	// +listType=atomic
@@ -50,29 +50,30 @@ type KubeletPoolStatus struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Retries []string `json:"retries,omitempty"`
 
-	// stops are the revisions that were stopped, one entry per hash. Such a revision is not assigned again before spec.rollout.retry asks for it.
+	// stops are the revisions that were stopped, one entry per hash. Such a revision is not assigned again until spec.rollout.retry gets a new
+	// value.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Stops []Stop `json:"stops,omitempty"`
 
-	// failures are the newest ones, in the kubelet's own words.
+	// failures are the newest failures, with the kubelet's own messages.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Failures []Failure `json:"failures,omitempty"`
 
-	// completions are the revisions that were completed, the newest first: an undo goes to the first that is not the target. Numbers are no order
-	// of time, because content that comes back keeps its number.
+	// completions are the revisions that were completed, the newest first: an undo goes to the first that is not the target. The numbers are
+	// not in the order of time, because content that comes back keeps its number.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Completions []Completion `json:"completions,omitempty"`
 
-	// revisions are the newest ones, and what became of them.
+	// revisions are the newest revisions with their results.
 	//
 	// +optional
 	// +listType=atomic
@@ -93,13 +94,13 @@ type RevisionName struct {
 	Revision int64 `json:"revision,omitempty"`
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// local: it is the nodes' own configuration, and no revision.
+	// local is set for the nodes' own configuration, which is not a revision.
 	//
 	// +optional
 	Local bool `json:"local,omitempty"`
 }
 
-// Text is what people call it.
+// Text is the name for users.
 func (n RevisionName) Text() string {
 	if n.Local {
 		return "the nodes' own configuration"
@@ -114,28 +115,28 @@ type Target struct {
 	Attempt int64 `json:"attempt,omitempty"`
 }
 
-// WaveStatus is the open wave. Its times are elapsed ones, so that no two clocks are compared.
+// WaveStatus is the open wave. Its durations are measured by one clock, so that no two clocks are compared.
 type WaveStatus struct {
 	Number int32 `json:"number"`
 	// goal is how many nodes the revision may have reached in this wave.
 	Goal int32 `json:"goal"`
-	// soaked is for how long all of the wave's nodes have proven the revision.
+	// soaked is how much of the wave's soak time has passed, which begins when all of its nodes have proven the revision.
 	//
 	// +optional
 	Soaked metav1.Duration `json:"soaked,omitzero"`
-	// opened is when the wave was opened. Nodes that were made later wait for the next one.
+	// opened is when the wave was opened. Nodes that were created later wait for the next wave.
 	//
 	// +optional
 	Opened metav1.Time `json:"opened,omitzero"`
-	// elapsed is for how long the wave is open.
+	// elapsed is how long the wave has been open.
 	//
 	// +optional
 	Elapsed metav1.Duration `json:"elapsed,omitzero"`
 }
 
-// NodeCounts has how many members there are of each class.
+// NodeCounts has the number of members in each class.
 type NodeCounts struct {
-	// selected is all of them.
+	// selected is the number of all members.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -196,7 +197,7 @@ type NodeCounts struct {
 	Leaving int32 `json:"leaving"`
 }
 
-// CohortStatus is a kind of nodes.
+// CohortStatus is how far one kind of nodes is.
 type CohortStatus struct {
 	Name string `json:"name"`
 	// +optional
@@ -205,12 +206,12 @@ type CohortStatus struct {
 	Proven int32 `json:"proven"`
 }
 
-// Stop says why a revision was stopped.
+// Stop is why a revision was stopped.
 type Stop struct {
 	Hash string `json:"hash"`
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// attempt is up to which one it is stopped.
+	// attempt is the last attempt that is stopped.
 	//
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
@@ -225,7 +226,7 @@ type Stop struct {
 	Time metav1.Time `json:"time,omitzero"`
 }
 
-// Failure is a node that failed at a revision.
+// Failure is a node on which a revision failed.
 type Failure struct {
 	Node string `json:"node"`
 	// +optional
@@ -241,23 +242,23 @@ type Failure struct {
 	Time metav1.Time `json:"time,omitzero"`
 }
 
-// RevisionStatus says what became of a revision.
+// RevisionStatus is the result of a revision.
 type RevisionStatus struct {
 	RevisionName `json:",inline"`
-	// proven is how many members have proven it, when it was last the target.
+	// proven is how many members had proven it when it was last the target.
 	//
 	// +optional
 	Proven int32 `json:"proven"`
 	// +optional
 	Result Result `json:"result,omitempty"`
-	// provenIn are the cohorts in which it was completed: elsewhere it needs a canary again.
+	// provenIn are the cohorts in which it was completed. In others it needs a canary again.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	ProvenIn []CohortProof `json:"provenIn,omitempty"`
-	// failedIn are the cohorts in which it failed after it had been completed elsewhere: nobody there is moved to it before spec.rollout.retry asks
-	// again.
+	// failedIn are the cohorts in which it failed after it had been completed in others. Their nodes do not get it until
+	// spec.rollout.retry gets a new value.
 	//
 	// +optional
 	// +listType=atomic
@@ -267,11 +268,11 @@ type RevisionStatus struct {
 
 // CohortFailure is a cohort in which a revision has failed.
 type CohortFailure struct {
-	// cohort is as in provenIn.
+	// cohort is a name as in provenIn.
 	Cohort string `json:"cohort"`
-	// attempt is the one in which it failed.
+	// attempt is the attempt in which it failed.
 	Attempt int64 `json:"attempt"`
-	// node is the one that showed it.
+	// node is the node on which it failed.
 	Node string `json:"node"`
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -284,8 +285,8 @@ type CohortFailure struct {
 
 // CohortProof is a cohort in which a revision was completed.
 type CohortProof struct {
-	// cohort is the minor version of the kubelet, the architecture, and the name of what these nodes get of the revision, such as
-	// v1.36/amd64/5f6c8d9b7a.
+	// cohort is the minor version of the kubelet, the architecture, and the name of the variant of the revision that these nodes
+	// get, such as v1.36/amd64/5f6c8d9b7a.
 	Cohort string `json:"cohort"`
 	// +optional
 	Time metav1.Time `json:"time,omitzero"`
@@ -298,12 +299,12 @@ type Completion struct {
 	Time metav1.Time `json:"time,omitzero"`
 }
 
-// Result is what became of a revision.
+// Result is the result of a revision.
 //
 // +kubebuilder:validation:Enum=Rolling;Completed;Stopped;Superseded
 type Result string
 
-// The results. A revision that was completed once stays so: going back to it needs no waves in the cohorts that have proven it.
+// The results. A revision stays completed: a rollback to it needs no waves in the cohorts that have proven it.
 const (
 	ResultRolling    Result = "Rolling"
 	ResultCompleted  Result = "Completed"
