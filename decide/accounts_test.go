@@ -73,7 +73,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 		"layers, over none before":  {Version{Source: source, Content: "1"}, Version{Source: source, Content: "2", Base: "y"}, false},
 	} {
 		s := State{Verdicts: Verdicts{LastKnownGood: &row.was}}
-		if got := withAssigned(&s, Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
+		if got := s.durable().with(Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
 			t.Errorf("%s: followed %t", name, got)
 		}
 	}

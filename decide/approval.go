@@ -65,7 +65,7 @@ func (h *Held) isLetThrough(c Change) bool {
 
 // spendApproval is written before anything is done with it. One that cannot be recorded is not used.
 func spendApproval(s *State) *move {
-	if s.saveBlocked() {
+	if s.saveBlocked(s.Now) {
 		return &move{}
 	}
 	d := s.durable()

@@ -51,7 +51,7 @@ func adopt(s *State, a Assigned) {
 	ran := s.Assigned
 	waiting := Same(wanted(s), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
-	s.restore(withAssigned(s, a))
+	s.restore(s.durable().with(a))
 	if !changed {
 		return
 	}
@@ -66,10 +66,9 @@ func adopt(s *State, a Assigned) {
 	}
 }
 
-// withAssigned is the durable state once the assignment holds. A trial that was passed carries over to equal content (rule 5).
-func withAssigned(s *State, a Assigned) Durable {
-	d := s.durable()
-	version := a.Version
+// with is what is durable once the assignment holds. A trial that was passed carries over to equal content (rule 5).
+func (d Durable) with(a Assigned) Durable {
+	before, version := d.Assigned, a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
 	switch lkg := d.LastKnownGood; {
 	case Same(lkg, &version):
@@ -79,7 +78,7 @@ func withAssigned(s *State, a Assigned) Durable {
 	case version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
 		d.LastKnownGood = &version
 	}
-	if !Same(s.Assigned, &version) {
+	if !Same(before, &version) {
 		d.Suspects = without(d.Suspects, func(x Suspect) bool { return x.Version.Content != version.Content })
 	}
 	return d

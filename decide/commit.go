@@ -89,7 +89,7 @@ func commitStart(s *State, want *Version) Action {
 	if Same(want, s.goal()) && !Same(want, s.Active) {
 		beginAnyChange(s)
 	}
-	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: needsTrial(s, want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
+	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: s.needsTrial(want, s.OnDisk), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
 	if s.Parked != nil {
 		start.Waits = true
 		return start
@@ -108,7 +108,7 @@ func commitStart(s *State, want *Version) Action {
 }
 
 func saveIfDirty(s *State) Action {
-	if !s.dirty() || s.saveBlocked() {
+	if !s.lacks(s.durable()) || s.saveBlocked(s.Now) {
 		return nil
 	}
 	return Save{Durable: s.durable()}

@@ -169,7 +169,7 @@ func changeInSight(s *State) bool {
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}
-	if want == nil || s.runs(want) || !needsTrial(s, want) {
+	if want == nil || s.runs(want) || !s.needsTrial(want, s.OnDisk) {
 		return false
 	}
 	_, _, held := heldChange(s)

@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"reflect"
-
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -26,7 +24,7 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 
 // learn turns the event, and the time that has come, into knowledge.
 func learn(s *State, at Moment, e Event) {
-	s.advance(at)
+	credit(s, s.advance(at))
 	hear(s, e)
 	takeEdit(s)
 	takeMerge(s)
@@ -262,10 +260,3 @@ func newestOf(s *State, v *Version) *Version {
 	}
 	return v
 }
-
-// dirty tells whether anything is to be written now.
-func (s *State) dirty() bool {
-	return !reflect.DeepEqual(significant(s.durable()), significant(s.Disk))
-}
-
-func (s *State) saveBlocked() bool { return s.Now < s.SaveRetry }

@@ -79,6 +79,7 @@ type drive struct {
 	own        string            // content of the node's own file
 	broken     map[string]bool   // by content of the node's own file: no layers can be laid over it
 	guilty     string            // what comes of looking for whom to blame
+	watch      func(before, after *State, e Event)
 }
 
 var (
@@ -138,7 +139,11 @@ func (d *drive) hear(e Event) *drive {
 
 func (d *drive) decide(e Event) {
 	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now + d.wallOff)
+	before := d.s
 	d.s, d.step = Decide(d.s, Moment{Now: d.now, Wall: wall}, e)
+	if d.watch != nil {
+		d.watch(&before, &d.s, e)
+	}
 	d.looks = d.looks || d.step.LookAtNode
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)

@@ -26,7 +26,7 @@ func learnExited(s *State, e ChildExited) {
 			s.Trial.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.countCleanExit(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
 			s.Trial.refund()
 		}

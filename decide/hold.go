@@ -89,7 +89,7 @@ func waitBefore(s *State, want *Version) *move {
 // waitForVerdict asks again for a verdict on want that nobody has given yet.
 func waitForVerdict(s *State, want *Version) *move {
 	c := s.changeTo(want)
-	u := owed(s, want)
+	u := s.owed(s.contentOf(want), s.OnDisk)
 	switch {
 	case u == nil, s.isApproved(s.Settings, c), s.isLetThrough(c):
 		return nil
@@ -104,7 +104,7 @@ func waitForVerdict(s *State, want *Version) *move {
 // openQuestion is what nobody has answered yet about a change, and since when.
 func openQuestion(s *State, want *Version) (since time.Duration, waitsFor string, open bool) {
 	c := s.changeTo(want)
-	if u := owed(s, want); u != nil {
+	if u := s.owed(s.contentOf(want), s.OnDisk); u != nil {
 		return u.Since, u.Words, true
 	}
 	if o := s.Outlook; s.foresaw(c) && (o.isOpen() && s.Disruption == Hold || len(o.Obstacles) > 0) {
@@ -140,14 +140,14 @@ func isHeld(s *State, want *Version) bool {
 // withPending is the state as it would be with the newest assignment.
 func withPending(s *State) State {
 	after := *s
-	after.restore(withAssigned(s, *s.Pending))
+	after.restore(s.durable().with(*s.Pending))
 	recognise(&after)
 	return after
 }
 
 // planPending makes sure that a change may be made before the assignment moves.
 func planPending(s *State) move {
-	save := move{kind: perform, action: Save{Durable: withAssigned(s, *s.Pending), assigned: s.Pending, number: s.PendingNumber}}
+	save := move{kind: perform, action: Save{Durable: s.durable().with(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
 	switch {
 	case s.Disruption != Hold, nothingToKeep(s):
 		return save

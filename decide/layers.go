@@ -100,7 +100,7 @@ func planMerge(s *State) Action {
 // proveToday asks about today's merge, where nobody has answered yet.
 func proveToday(s *State) Action {
 	v := s.Today.Version
-	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || owed(s, v) != nil || s.environmentBlocks(s.Now) {
+	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(s.contentOf(v), s.OnDisk) != nil || s.environmentBlocks(s.Now) {
 		return nil
 	}
 	return prove(s, v)

@@ -58,7 +58,7 @@ func commitPark(s *State, want *Version) (do Action) {
 	if do := saveIfDirty(s); do != nil {
 		return do
 	}
-	if s.dirty() { // the disk cannot be written
+	if s.lacks(s.durable()) { // the disk cannot be written
 		s.Trial.Parked = false
 		return nil
 	}

@@ -20,7 +20,7 @@ func (d *drive) expectParkable(do Park) {
 		d.t.Fatalf("a kubelet is to wait for a lock that nobody holds: %+v", c)
 	case !Same(d.disk.Assigned, do.Version):
 		d.t.Fatalf("a kubelet is to wait with %s, and on the disk is assigned %s", nameOf(do.Version), nameOf(d.disk.Assigned))
-	case needsTrial(&d.s, do.Version) && !(d.disk.Trial.Parked && d.disk.Trial.Open && d.disk.Trial.Content == do.Version.Content):
+	case d.s.needsTrial(do.Version, d.s.OnDisk) && !(d.disk.Trial.Parked && d.disk.Trial.Open && d.disk.Trial.Content == do.Version.Content):
 		d.t.Fatalf("the try is not on the disk: %+v", d.disk.Trial)
 	case len(d.s.Suspects) > 0:
 		d.t.Fatal("a rollback or a control is to wait")

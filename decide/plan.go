@@ -35,7 +35,7 @@ func target(s *State) move {
 		return move{}
 	case s.Child.Hung != "":
 		return move{kind: perform, action: Stop{Hung: s.Child.Hung}}
-	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(s.Now): // durable before anything else is done about it (rule 3)
 		if next := planPending(s); next.kind != stay {
 			return next
 		}
@@ -66,7 +66,7 @@ func planReset(s *State) move {
 	switch proof := s.proof(s.Local, s.OnDisk); {
 	case proof != nil && proof.refused():
 		return move{}
-	case proof != nil, owed(s, nil) != nil:
+	case proof != nil, s.owed(s.contentOf(nil), s.OnDisk) != nil:
 	case s.environmentBlocks(s.Now) && !s.Child.Alive:
 		return move{kind: goLocal} // nothing runs that could be lost, and what keeps pre-flights from being made may last
 	case s.environmentBlocks(s.Now) && isCrowded(s): // it is what runs that keeps them from being made, and the way back ends that
@@ -88,7 +88,7 @@ func choose(s *State) (want *Version, ask Action) {
 	if ran, is := ranBefore(s, want); is && (waitsForTurn(s, want) || isUnseen(s, want)) {
 		want = ran // a change that is to come later is made by no crash, and by no boot
 	}
-	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || owed(s, want) != nil {
+	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(s.contentOf(want), s.OnDisk) != nil {
 		return want, nil
 	}
 	if s.environmentBlocks(s.Now) {
@@ -120,7 +120,7 @@ func ranBefore(s *State, want *Version) (ran *Version, is bool) {
 
 func prove(s *State, v *Version) Action {
 	do := Prove{Version: v, Kubelet: s.OnDisk, Local: s.Local}
-	if u := owed(s, v); u != nil {
+	if u := s.owed(s.contentOf(v), s.OnDisk); u != nil {
 		do.Tries = u.Tries
 	}
 	if v != nil {
@@ -195,10 +195,10 @@ func (s *State) LocalChangePending() bool {
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func planSpareTime(s *State) Action {
-	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked() {
+	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked(s.Now) {
 		return Save{Durable: s.durable()}
 	}
-	if s.SaveError != "" && !s.saveBlocked() {
+	if s.SaveError != "" && !s.saveBlocked(s.Now) {
 		return Save{Durable: s.durable()}
 	}
 	if do := saveIfDirty(s); do != nil {
@@ -214,7 +214,7 @@ func planSpareTime(s *State) Action {
 		return nil
 	}
 	for _, v := range unproven(s) {
-		if u := owed(s, v); u != nil && !askAgain(s, u) {
+		if u := s.owed(s.contentOf(v), s.OnDisk); u != nil && !askAgain(s, u) {
 			continue
 		}
 		if s.proof(s.contentOf(v), s.OnDisk) == nil {

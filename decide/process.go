@@ -149,8 +149,8 @@ func (p *Process) lastExit() *nodev1.Failure {
 	return failureOf(Exited, p.Exit, 0, p.ExitCode)
 }
 
-// exitsTooOften counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
-func (p *Process) exitsTooOften(now time.Duration, e *ChildExited) bool {
+// countCleanExit counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
+func (p *Process) countCleanExit(now time.Duration, e *ChildExited) bool {
 	recent := without(p.CleanExits, func(at time.Duration) bool { return now-at > cleanExitWindow })
 	p.CleanExits = append(recent, now)
 	if len(p.CleanExits) < cleanExitLimit {

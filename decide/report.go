@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,13 +55,8 @@ func Report(s State) (Statement, bool) {
 
 func reportable(s *State) bool {
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
-	return s.Booted && (s.Stopping || !young && !verdictToSave(s))
-}
-
-// verdictToSave: a promotion or a rejection is not on the disk yet, which can still be written.
-func verdictToSave(s *State) bool {
-	return s.SaveError == "" && (!reflect.DeepEqual(s.LastKnownGood, s.Disk.LastKnownGood) ||
-		slices.ContainsFunc(s.Rejected, func(x Rejection) bool { return !slices.Contains(s.Disk.Rejected, x) }))
+	unsaved := s.SaveError == "" && s.isUnsaved(s.Disk)
+	return s.Booted && (s.Stopping || !young && !unsaved)
 }
 
 // gist is the message, which says all of it in words, of a state whose assigned configuration has no uid and resourceVersion. Those of what

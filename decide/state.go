@@ -52,15 +52,9 @@ const (
 type State struct {
 	Settings
 
-	Now    time.Duration // monotonic time of the last event, less Unseen
-	Unseen time.Duration // time in which nobody looked
-	Due    time.Duration // the next deadline; negative = none
-	Wall   time.Time     // the wall clock at Now, for people only
+	Clock
 
-	Disk      Durable // what the disk is known to hold; what it should hold is durable
-	SavedAt   time.Duration
-	SaveError string
-	SaveRetry time.Duration
+	Storage
 
 	Booted   bool
 	BootID   string
@@ -113,7 +107,7 @@ func (s *State) restore(d Durable) {
 
 // New is the state before anything is known.
 func New(settings Settings) State {
-	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Due: -1}
+	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Clock: Clock{Due: never}}
 }
 
 // significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no

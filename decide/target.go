@@ -25,7 +25,7 @@ func fallback(s *State, v *Version) *Version {
 }
 
 func usable(s *State, v *Version) bool {
-	uncounted := s.SaveError != "" && needsTrial(s, v) && !s.runs(v) // its tries could not be counted (rules 3 and 10)
+	uncounted := s.SaveError != "" && s.needsTrial(v, s.OnDisk) && !s.runs(v) // its tries could not be counted (rules 3 and 10)
 	return !uncounted && !verdict(s, v).isAgainst()
 }
 

@@ -7,9 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// needsTrial tells whether v, started now, would be on trial (rules 7 and 9).
-func needsTrial(s *State, v *Version) bool { return v != nil && !s.promoted(v, s.OnDisk) }
-
 // OnTrial tells whether the child runs the configuration that the trial's account is about.
 func (s *State) OnTrial() bool {
 	return s.Trial.isOf(s.Child)
@@ -24,6 +21,17 @@ func trialClockRuns(s *State) bool {
 		return true
 	}
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
+}
+
+// credit gives the trial the time that has passed, in the state that held while it passed.
+func credit(s *State, passed time.Duration) {
+	switch {
+	case !s.OnTrial():
+	case trialClockRuns(s):
+		s.Trial.Healthy += Span(passed)
+	case !s.Child.Healthy && s.Child.EverHealthy:
+		s.Trial.Unhealthy += Span(passed)
+	}
 }
 
 // judgeHealth turns due times into verdicts on the trial and its control.
@@ -119,7 +127,7 @@ func blame(s *State, x Suspect) {
 
 // spend counts a start of v before it is made (rule 10). A start already counted, of a child that was never started, is used up first.
 func spend(s *State, v *Version) {
-	if !needsTrial(s, v) {
+	if !s.needsTrial(v, s.OnDisk) {
 		s.Trial = Trial{}
 		return
 	}

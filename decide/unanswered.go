@@ -23,15 +23,6 @@ type Unanswered struct {
 // all the time that a pre-flight gets.
 const triesWithoutHold = 5
 
-// owed is the pre-flight of want that has given no answer yet; nil = there is a verdict, or nobody has asked.
-func owed(s *State, want *Version) *Unanswered {
-	content := s.contentOf(want)
-	if s.proof(content, s.OnDisk) != nil {
-		return nil
-	}
-	return s.unanswered(content, s.OnDisk)
-}
-
 // askAgain tells whether it is time to ask again.
 func askAgain(s *State, u *Unanswered) bool {
 	return s.Now >= askAgainAt(s, u)

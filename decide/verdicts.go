@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -179,4 +181,23 @@ func (vs *Verdicts) countExcuse(assigned *Version, x Suspect) {
 // keep keeps the newest verdict of a kubelet on a content.
 func (vs *Verdicts) keep(p Proof) {
 	vs.Proofs = newest(without(vs.Proofs, func(x Proof) bool { return x.Content == p.Content && x.Kubelet == p.Kubelet }), p)
+}
+
+// owed is the pre-flight of a content that has given no answer yet; nil = there is a verdict, or none was asked for.
+func (vs *Verdicts) owed(content string, kubelet config.Identity) *Unanswered {
+	if vs.proof(content, kubelet) != nil {
+		return nil
+	}
+	return vs.unanswered(content, kubelet)
+}
+
+// needsTrial tells whether v, started with that kubelet, would be on trial (rules 7 and 9).
+func (vs *Verdicts) needsTrial(v *Version, kubelet config.Identity) bool {
+	return v != nil && !vs.promoted(v, kubelet)
+}
+
+// isUnsaved: a promotion or a rejection is not on the disk yet.
+func (vs *Verdicts) isUnsaved(disk Durable) bool {
+	return !reflect.DeepEqual(vs.LastKnownGood, disk.LastKnownGood) ||
+		slices.ContainsFunc(vs.Rejected, func(x Rejection) bool { return !slices.Contains(disk.Rejected, x) })
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 const (
@@ -67,9 +66,9 @@ func (c *collector) delete(ctx context.Context, objects []client.Object) error {
 	return c.refusedDeletions.tryAll(ctx, attempts)
 }
 
-// next is in how long the collector has to look again, although nothing changes; 0 is never.
-func (c *collector) next(w *rollout.World, owned *ownedObjects) time.Duration {
-	if len(owned.gone(w))+len(owned.goneRecords)+len(owned.outdated)+len(c.refusedDeletions.all) == 0 {
+// next is when to look again for what can be collected although nothing happens; 0 is never.
+func (c *collector) next(gone map[string]orphans, owned *ownedObjects) time.Duration {
+	if len(gone)+len(owned.goneRecords)+len(owned.outdated)+len(c.refusedDeletions.all) == 0 {
 		return 0
 	}
 	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())

@@ -146,33 +146,33 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if len(writes) > 0 {
 		return time.Millisecond, nil // the next turn sees the answers
 	}
-	err = c.collect(ctx, w)
-	return sooner(again, c.collector.next(w, c.owned)), err
+	gone := c.owned.gone(w)
+	err = errors.Join(c.collector.recordGone(ctx, gone, c.owned), c.collect(ctx, w))
+	return sooner(again, c.collector.next(gone, c.owned)), err
 }
 
 // collect deletes what nothing refers to any more. A deletion cannot be undone, so the caches are first compared with what the API server has, and read
 // again.
 func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
-	failure := c.collector.recordGone(ctx, w, c.owned)
 	if !c.collector.begin() {
-		return failure
+		return nil
 	}
 	spent := c.owned.spent(w)
 	if len(spent) > 0 {
 		if !c.collector.due(spent) {
-			return failure
+			return nil
 		}
 		c.caches.distrust()
 		if err := c.caches.ensureFresh(ctx); err != nil {
-			return failure // later
+			return nil // later
 		}
 		again, err := c.look(ctx)
 		if err != nil {
-			return failure
+			return nil
 		}
 		spent = c.owned.spent(&again)
 	}
-	return errors.Join(failure, c.collector.delete(ctx, spent))
+	return c.collector.delete(ctx, spent)
 }
 
 // sooner is the shorter of two times, where 0 is never.

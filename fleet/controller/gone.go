@@ -66,11 +66,11 @@ const goneKey = "pool"
 
 func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
-// recordGone makes a record for each deleted pool, and deletes the records of pools that exist again, or that have no objects left. It is called in
-// every turn, because a pool may exist for a moment only, and a new day begins after it.
-func (c *collector) recordGone(ctx context.Context, w *rollout.World, owned *ownedObjects) error {
+// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more. It does so in
+// every turn, because a pool may be back for a moment only, and then a day begins again.
+func (c *collector) recordGone(ctx context.Context, gone map[string]orphans, owned *ownedObjects) error {
 	var attempts []attempt
-	gone, superseded := owned.gone(w), map[string]bool{}
+	superseded := map[string]bool{}
 	drop := func(record *corev1.ConfigMap) {
 		pool := record.Labels[goneLabel]
 		superseded[pool] = true

@@ -107,7 +107,7 @@ func (p *patcher) patch(ctx context.Context, w *rollout.Write, body []byte, opti
 	if err := p.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && p.verdicts.overtaken(w.Pool) {
+	if w.Why.Forward() && p.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
@@ -179,7 +179,7 @@ func (p *patcher) revert(ctx context.Context, s *sent) error {
 		return err
 	}
 	again := s.write
-	again.Why = rollout.WhyTakeBack // a verdict does not stop it
+	again.Why = rollout.WhyRevert // no verdict holds it up
 	object, err := p.patch(ctx, &again, body)
 	switch {
 	case errors.Is(err, errFenced):

@@ -18,8 +18,8 @@ type steps struct {
 	gate     *gate
 	answered int    // how many of the wave's nodes had been assigned the target before
 	moved    int    // how many were moved now, and were available before
-	starved  bool   // somebody could be moved if more could be unavailable
-	blocked  said   // why somebody could not be moved, although there was room
+	starved  bool   // a member could be moved if more could be unavailable
+	blocked  said   // why a member could not be moved, although there was room
 	missed   string // why the API server does not take what a node needs that joins, or is taken back
 	denied   string // a Node whose PATCH the API server does not take, and why
 }
@@ -39,7 +39,7 @@ type choice struct {
 	variants neededVariants
 }
 
-// choose says whom to assign now, whose drain begins or ends, and whose pods are evicted.
+// choose says which nodes are assigned now, which drains begin or end, and from which nodes pods are evicted.
 func choose(w *World, f *fleet, courses []course) choice {
 	chosen := choice{pools: make([]turn, len(courses))}
 	for i := range courses {
@@ -63,7 +63,7 @@ func choose(w *World, f *fleet, courses []course) choice {
 	return chosen
 }
 
-// choose says whom a pool assigns now. What takes something back or lets a new node in needs no room; everything else is within the wave and within
+// choose says which members a pool assigns now. What takes something back or lets a new node in needs no room; everything else is within the wave and within
 // maxUnavailable.
 func (p *turn) choose(w *World, l *sharedLimits) {
 	if !p.target.there {
@@ -74,40 +74,40 @@ func (p *turn) choose(w *World, l *sharedLimits) {
 	p.join(w, l)
 	p.removeJoinTaint()
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
-		p.moveBack(l)
+		p.rollBack(l)
 		if !p.holds() {
 			p.consent(l)
 			p.drain(l)
 			p.repairBlocked(l)
 		}
-		p.moveAhead(l)
+		p.advance(l)
 	}
-	p.takeBack()
+	p.revert()
 }
 
-// moveBack gives nodes what their cohort has completed before: who goes ahead finds less room for it.
-func (p *turn) moveBack(l *sharedLimits) {
+// rollBack gives nodes what their cohort has completed before: who goes ahead finds less room for it.
+func (p *turn) rollBack(l *sharedLimits) {
 	switch {
 	case p.target.stable:
-		p.move(l, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
+		p.move(l, WhyRollback, func(m *member) bool { return m.class == Old && m.superseded })
 	case p.target.completed:
-		p.move(l, WhyBack, func(m *member) bool { return p.goes(m) && m.trusted })
+		p.move(l, WhyRollback, func(m *member) bool { return p.canMove(m) && m.trusted })
 	}
 }
 
-// moveAhead assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
-func (p *turn) moveAhead(l *sharedLimits) {
+// advance assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
+func (p *turn) advance(l *sharedLimits) {
 	switch {
 	case p.refused != "":
 	case p.target.stable && p.recoils == "":
 		p.move(l, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 	case !p.target.stable && p.target.stopped == nil && p.wavers == "":
-		p.move(l, WhyMove, func(m *member) bool { return p.goes(m) && !(p.target.completed && m.trusted) })
+		p.move(l, WhyAdvance, func(m *member) bool { return p.canMove(m) && !(p.target.completed && m.trusted) })
 	}
 }
 
-// goes reports whether a member is to be moved, and can be. The way back is for those, too, that what they have has made NotReady.
-func (p *aim) goes(m *member) bool {
+// canMove reports whether a member is to be moved, and can be. The way back is for those, too, that what they have has made NotReady.
+func (p *aim) canMove(m *member) bool {
 	return m.class == Old && (m.node.Ready || m.superseded || p.target.completed)
 }
 
@@ -117,7 +117,7 @@ func (p *turn) repairBlocked(l *sharedLimits) {
 	if p.target.stopped != nil || p.slots() == 0 {
 		return
 	}
-	why := WhyMove
+	why := WhyAdvance
 	if p.target.completed {
 		why = WhyLate
 	}
@@ -143,7 +143,7 @@ func (p *turn) consent(l *sharedLimits) {
 		return
 	}
 	for m := range p.each {
-		if m.class != Waiting || m.node.Asks == "" || m.hasWord() || p.written(m.node) || len(p.writes) >= rate {
+		if m.class != Waiting || m.node.Asks == "" || m.mayGoOn() || p.written(m.node) || len(p.writes) >= rate {
 			continue
 		}
 		if p.count.unavailable > p.slots() || m.node.ControlPlane && l.controlPlanesAway > 1 {
@@ -154,15 +154,15 @@ func (p *turn) consent(l *sharedLimits) {
 			continue // it runs what it should: what waits is a change of its own files
 		}
 		if p.mayBegin(m) && p.passes(l, m, WhyConsent) {
-			p.begins(m)
+			p.letBegin(m)
 			p.approve(m, WhyConsent)
 		}
 	}
 }
 
-// takeBack gives nodes that have not begun with a stopped or superseded revision what they run again, whatever that is. Nothing restarts there, so
+// revert gives nodes that have not begun with a stopped or superseded revision what they run again, whatever that is. Nothing restarts there, so
 // that no brake holds it up.
-func (p *turn) takeBack() {
+func (p *turn) revert() {
 	for m := range p.each {
 		n := m.node
 		stopped := (p.target.stopped != nil || p.failedIn(m)) && m.begun && !m.trusted
@@ -172,12 +172,12 @@ func (p *turn) takeBack() {
 		}
 		switch m.class {
 		case Old, Applying, Waiting, Blocked, Skipped, Leaving:
-			p.assign(m, WhyTakeBack, n.Active)
+			p.assign(m, WhyRevert, n.Active)
 		}
 	}
 }
 
-// join gives new nodes the stable revision. Where that is refused there, and the target is proven elsewhere, they get the target: else a
+// join gives new nodes the stable revision. Where that is refused there, and the target is proven elsewhere, they get the target: otherwise a
 // cluster whose stable revision no longer works could never grow.
 func (p *turn) join(w *World, l *sharedLimits) {
 	for m := range p.each {
@@ -188,18 +188,18 @@ func (p *turn) join(w *World, l *sharedLimits) {
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
-		if m.node.Source != m.keep && (m.labelsMoved && m.node.Mark.Pool == p.Name || p.misses(w, m)) {
+		if m.node.Source != m.keep && (m.labelsMoved && m.node.Mark.Pool == p.Name || p.missesStable(w, m)) {
 			continue
 		}
 		deadlock := refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
-			p.count.of[Proven] > 0 && p.room(WhyMove) > 0 && p.admits(m)
+			p.count.of[Proven] > 0 && p.room(WhyAdvance) > 0 && p.admits(m)
 		switch {
 		case m.node.Source != m.keep && !(m.keep == nodev1.Local && m.node.Source == ""):
 			p.assign(m, WhyJoin, m.keep)
 		case deadlock && m.lacks != "":
 			p.missed = cmp.Or(p.missed, m.lacks)
 			p.variants.need(m.want, p.target.revision, m.wantMask)
-		case deadlock && p.passes(l, m, WhyMove):
+		case deadlock && p.passes(l, m, WhyAdvance):
 			p.countAtRisk(m)
 			p.assign(m, WhyJoin, m.want)
 		}
@@ -208,11 +208,12 @@ func (p *turn) join(w *World, l *sharedLimits) {
 
 // letJoin lets a new node go on with the stable revision, where the pool's rule is that pods may die.
 func (p *turn) letJoin(m *member) bool {
-	if !m.young || m.class != Joining && m.class != Waiting || m.node.Source != m.keep || m.seen.Phase != Waiting || !p.rules.disrupts || m.node.Asks == "" || m.hasWord() || p.written(m.node) {
-		return false
+	isNew := m.young && (m.class == Joining || m.class == Waiting) && m.node.Source == m.keep
+	lets := isNew && m.seen.Phase == Waiting && p.rules.disrupts && m.node.Asks != "" && !m.mayGoOn() && !p.written(m.node)
+	if lets {
+		p.approve(m, WhyJoin)
 	}
-	p.approve(m, WhyJoin)
-	return true
+	return lets
 }
 
 // removeJoinTaint removes the taint that keeps pods from a new node, once it runs what it should.

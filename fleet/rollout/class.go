@@ -121,7 +121,7 @@ func verdict(reason string) bool {
 	return false
 }
 
-// final: such a verdict stops a revision; RolledBack waits for its control.
+// final reports whether such a verdict stops a revision. RolledBack waits for its control.
 func final(reason string) bool { return verdict(reason) && reason != nodev1.ReasonRolledBack }
 
 func blocked(reason string) bool {

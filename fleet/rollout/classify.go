@@ -24,10 +24,10 @@ type member struct {
 	begun, superseded bool
 	// notBegun: what it has was assigned, and it has not begun with it.
 	notBegun bool
-	// isNew: nobody has assigned it anything yet, and nobody's pods are there. young: it is new, not Ready yet, or on its way with what it was given
+	// isNew: nothing is assigned to it yet, and no pods are there. young: it is new, not Ready yet, or on its way with what it was given
 	// then, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable. isLater: it was made after the open wave was opened.
 	isNew, young, unavailable, isLater bool
-	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and somebody else is the canary.
+	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and another node is the canary.
 	isDead bool
 	// trusted: its cohort has completed the target.
 	trusted bool
@@ -51,7 +51,7 @@ type cohort struct {
 	nodes, proven       int
 	dead                int  // were not Ready when they were assigned the target, and are not: they may come back together
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
-	inWaves             bool // somebody of it is in the waves
+	inWaves             bool // a member of it is in the waves
 }
 
 // counts are the members by class, and what the rules ask of them.
@@ -76,7 +76,7 @@ type crew struct {
 	members  []member
 	cohorts  []cohort
 	count    counts
-	straight bool // nobody is in waves: there is one, without soak, of all who can have the target
+	straight bool // no member is in waves: there is one, without soak, of all that can have the target
 }
 
 // each yields the members, so that they can be changed.
@@ -118,7 +118,7 @@ func crewOf(w *World, f *fleet, p *aim, elapsed time.Duration) crew {
 			m.keep = ""
 		}
 		if p.target.there {
-			m.seen.heed(p.asks(&m), elapsed)
+			m.seen.noteLabels(p.asks(&m), elapsed)
 			if m.labelsMoved = m.node.hasMovedLabels(m.seen); m.labelsMoved && m.node.recorded(p.Name, p.target.retry.Hash) {
 				m.want, layers = m.node.Source, variantOf(m.node.Source)
 			}
@@ -176,7 +176,7 @@ func (p *aim) classOf(m *member, w *World) Class {
 	m.isLater = !m.begun && !p.opened.IsZero() && n.Created.After(p.opened)
 	m.isDead = m.begun && !n.Ready && !m.seen.WasReady
 	m.denied = w.Denied[n.UID] != "" && !m.begun
-	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
+	m.unavailable = !m.young && isUnavailable(n, m.seen)
 	switch {
 	case m.seen.Phase == Failed && p.judges(n):
 		return Failed
@@ -209,7 +209,7 @@ func (p *aim) judges(n *Node) bool {
 	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
 }
 
-// manual reports whether a person has spoken, or the pool takes nobody by itself.
+// manual reports whether a person has spoken, or the pool adopts no nodes automatically.
 func (p *Pool) manual(n *Node) bool {
 	switch {
 	case n.Mark.Pool == "":
@@ -258,10 +258,12 @@ func (m *member) progress() Class {
 	return m.seen.Phase
 }
 
-// changing: its kubelet restarts, may restart at any moment, or does not run what it should.
-func (m *member) changing() bool { return changing(m.node, m.seen) }
+// isUnavailable reports whether a node that is not new takes a slot of maxUnavailable, whichever pool owns it.
+func isUnavailable(n *Node, s *Seen) bool {
+	return !n.Ready || n.Cordoned || n.Draining || changing(n, s)
+}
 
-// changing: its kubelet may be restarted at any time, or was just now. That is so whoever owns it.
+// changing reports whether the kubelet of a node may be restarted at any time, was just now, or does not run what it should.
 func changing(n *Node, s *Seen) bool {
 	switch s.Phase {
 	case Applying, Waiting, Blocked:

@@ -1,15 +1,17 @@
 // Package rollout is the pure core of the fleet controller: which node gets which configuration, when, and when to stop.
 //
 // One function is all of it. [Decide] takes a [World], everything that is known of pools, layers and nodes, over all pools at once, and
-// gives a [Plan]: the objects to make, the status to write, the Nodes to patch, and when to look again. It works in six movements, each in
-// a file of its own:
+// returns a [Plan]: the objects to make, the status to write, the Nodes to patch, and when to look again. It works in six movements. Each is a
+// function that takes what those before it have found out, and returns a value of its own:
 //
-//	belong    which pool owns which node; a tie owns none
-//	render    what each pool wants: layers become a revision, a revision becomes variants, one per set of layers that a node gets
-//	classify  what each member is in: Failed, Leaving, Manual, Joining, Applying, OnTrial, Proven, Old, … (joining, tally)
-//	judge     whether to hold (doubt, which lets go by itself), to stop (a verdict, which is latched), or whether a wave has passed
-//	choose    whom to assign now, whom to drain, and whose drain ends, within the wave and within maxUnavailable (room, gate, send)
-//	report    status, conditions, events
+//	belong    fleet   which pool owns which node, and what is remembered of each (belong, selectors, seen)
+//	render    aim     what a pool wants: layers become a revision; its record and its open wave (render, record, trust, wave)
+//	classify  crew    the members, which class each is in, and what they come to (classify, class, joining, labels, tally)
+//	judge     course  whether to hold (doubt, which ends automatically), to stop (a verdict, which is latched), or whether a wave has passed
+//	choose    choice  which nodes to assign and drain now, and which drains end, within the wave and maxUnavailable (room, gate, drain, send)
+//	report    Plan    status, conditions, events (conditions, look)
+//
+// An aim, a crew and the steps of a pool know only themselves and their arguments. A course has the first two, and a turn has all of them.
 //
 // The words are these. A revision is base and layers, named by the hash of its content. A variant is what a node with a given set of layers
 // gets of it: an immutable ConfigMap, named by its content too. The target is the revision that a pool is on its way to, the stable one is
@@ -23,7 +25,7 @@
 //
 //   - It is pure: it reads no clock and changes nothing outside its result (purity_test.go and a linter rule see to that). The wall clock in
 //     World.Now is the API server's, and is used for windows, the age of a Node and timestamps only; everything else is elapsed time.
-//   - Nothing is counted up and down. All numbers are derived anew from the Nodes, so that no slot can leak.
+//   - Nothing is counted up and down. All numbers are derived again from the Nodes, so that no slot can leak.
 //   - Nothing is written on the strength of absence: what is not known holds.
 //   - Only our own cordon is lifted. Whether it is ours, and what for, stands on the Node, so that any process goes on with it.
 //   - What this process remembers ([Seen], [Gone]) may be lost at any time: verdicts come later then, never earlier.

@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// FieldManager is what the API server knows the controller by. Nobody else may have written a cordon that it lifts.
+// FieldManager is what the API server knows the controller by. It lifts a cordon only if no other client has written it.
 const FieldManager = "kubelet-supervisor-controller"
 
 const (
@@ -66,8 +66,8 @@ type Drained struct {
 	Words string
 }
 
-// readDrain tells our cordon from that of anybody else. The annotation alone does not: somebody may have uncordoned the node, and cordoned it
-// again, while nobody looked.
+// readDrain tells our cordon from that of others. The annotation alone does not, because a person may have uncordoned the node and cordoned it
+// again unseen.
 func (n *Node) readDrain(from *corev1.Node) {
 	n.Drain = ParseDrain(from.Annotations[DrainAnnotation])
 	if n.Cordoned && n.Drain.Pool != "" && n.Drain.Over == "" && !slices.ContainsFunc(Cordoners(from), func(by string) bool { return by != FieldManager }) {
@@ -85,7 +85,7 @@ func Cordoners(n *corev1.Node) (managers []string) {
 	return managers
 }
 
-// lookAtDrain counts for how long a drain is under way. Another process begins anew: the drain ends later then, never earlier.
+// lookAtDrain counts for how long a drain is under way. Another process begins again: the drain ends later then, never earlier.
 func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	if !n.Draining {
 		s.Drain, s.Drained, s.Emptied = Drain{}, 0, 0
@@ -103,7 +103,7 @@ func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	}
 }
 
-// endDrains lifts our cordons that are of no use any more, whoever owns the node by now, and whether or not the pool is still there.
+// endDrains lifts our cordons that are of no use any more, whichever pool owns the node by now, and whether or not the pool is still there.
 func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []Write) {
 	if !w.Synced {
 		return nil
@@ -167,7 +167,7 @@ func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
 	return true, ""
 }
 
-// drainInVain: a pod is in the way that no drain may take, or pods are for too long, or the node waits although none is.
+// drainInVain ends a drain because a pod is in the way that no drain may take, pods are in the way for too long, or the node waits although none is.
 func (m *member) drainInVain(found Drained, r *rules) (ends bool, over string) {
 	if found.Drain != m.node.Drain {
 		found = Drained{}
@@ -205,7 +205,7 @@ func (p *turn) drain(l *sharedLimits) {
 		case !p.passes(l, m, WhyDrain):
 			continue
 		}
-		p.begins(m)
+		p.letBegin(m)
 		p.write(m, WhyDrain).Drain = Drain{Pool: p.Name, Hash: p.target.retry.Hash}
 	}
 }

@@ -113,7 +113,7 @@ func (c *census) gateOf(b *Budget) *gate {
 		if c.unproven[i] {
 			g.unproven++
 		}
-		unavailable, young := !n.Ready || n.Cordoned || n.Draining || changing(n, &c.seen[i]), !n.Ready && isYoung(n, c.now)
+		unavailable, young := isUnavailable(n, &c.seen[i]), !n.Ready && isYoung(n, c.now)
 		if m := c.members[i]; m != nil {
 			unavailable, young = m.unavailable, m.young
 		}
@@ -167,7 +167,7 @@ func (c *census) holdDomain(g *gate, i int) {
 	}
 }
 
-// admits: the domain is in use for the same, or there is room for one more.
+// admits reports whether the domain is in use for the same, or there is room for one more.
 func (g *gate) admits(n *Node, why Why) bool {
 	used, domain := g.atRisk, n.Labels[g.topology.key]
 	if why == WhyLate {
@@ -204,14 +204,14 @@ func (l *sharedLimits) gatesOf(own *gate, n *Node) []*gate {
 	return all
 }
 
-// takes: the budget is about the node.
+// takes reports whether the budget is about the node.
 func (g *gate) takes(n *Node) bool { return g.budget.selector.Matches(labels.Set(n.Labels)) }
 
 // passes lets a member through all gates, or none, and says why not.
 func (p *turn) passes(l *sharedLimits, m *member, why Why) bool {
 	gates := l.gatesOf(p.gate, m.node)
 	for _, g := range gates {
-		if blocked := g.bars(m, why, p.isBack(why)); blocked.reason != "" {
+		if blocked := g.blocks(m, why, p.isRollback(why)); blocked.reason != "" {
 			if p.blocked.reason == "" {
 				p.blocked = blocked
 			}
@@ -224,20 +224,15 @@ func (p *turn) passes(l *sharedLimits, m *member, why Why) bool {
 	return true
 }
 
-// forward: a move that waits for windows and zones. The way back does not.
-func forward(why Why) bool {
-	return why == WhyMove || why == WhyLate || why == WhyConsent || why == WhyDrain
-}
-
-func (g *gate) bars(m *member, why Why, back bool) said {
+func (g *gate) blocks(m *member, why Why, back bool) said {
 	switch {
 	case g.budget != nil && g.budget.fault != "":
 		return g.says(ReasonBudgetExhausted, "cannot be read, and so it allows nothing: "+g.budget.fault)
 	case g.budget != nil && g.budget.frozen:
 		return g.says(ReasonBudgetExhausted, "is frozen")
-	case forward(why) && !g.open:
+	case why.Forward() && !g.open:
 		return g.says(ReasonWindowClosed, g.opening())
-	case forward(why) && !g.admits(m.node, why):
+	case why.Forward() && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
 	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(back && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
@@ -249,9 +244,9 @@ func (g *gate) bars(m *member, why Why, back bool) said {
 	return said{}
 }
 
-// tries: with this move one more node has what its cohort has not proven.
+// tries reports whether with this move one more node has what its cohort has not proven.
 func (m *member) tries(why Why) bool {
-	return (why == WhyMove || why == WhyLate || why == WhyBack) && !m.trusted && !m.unproven
+	return why.moves() && !m.trusted && !m.unproven
 }
 
 func (g *gate) says(reason, words string) said {

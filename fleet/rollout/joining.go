@@ -10,14 +10,14 @@ import (
 // youth is how long a node that is not Ready yet is a new one.
 const youth = 10 * time.Minute
 
-// joined: it was assigned what it has when it was new, and nothing has passed there yet. A process that began since does not know that.
+// joined reports whether a node was assigned what it has when it was new, and nothing has passed there yet. A process that began since does not know that.
 func joined(n *Node, s *Seen, now time.Time) bool {
 	age := now.Sub(n.Created).Abs()
 	return n.Good == nodev1.Local && age < 3*youth && age-s.Assigned < youth
 }
 
-// isNew: a node that nobody has assigned anything, made minutes ago or with the pool's own taint on it, Ready or not: nobody may have looked when it
-// was not.
+// isNew reports whether nothing was ever assigned to a node that was made minutes ago, or has the pool's own taint. It may be Ready: this process may
+// not have looked when it was not.
 func (p *aim) isNew(n *Node, now time.Time) bool {
 	if n.Source != "" || n.Mark.Pool != "" || p.stable == nil {
 		return false
@@ -25,7 +25,7 @@ func (p *aim) isNew(n *Node, now time.Time) bool {
 	return isYoung(n, now) || p.Spec.JoinTaint != "" && slices.Contains(n.Taints, p.Spec.JoinTaint)
 }
 
-// hasJoined: it has what it was given when it was new, and has not proven it yet, or its taint is still to go.
+// hasJoined reports whether a member has what it was given when it was new, and has not proven it yet, or its taint is still to go.
 func (p *aim) hasJoined(m *member, now time.Time) bool {
 	if p.stable == nil || m.node.Source != m.keep || m.node.Mark.Pool != p.Name {
 		return false
@@ -33,7 +33,7 @@ func (p *aim) hasJoined(m *member, now time.Time) bool {
 	return isYoung(m.node, now) && m.seen.Phase != Proven || p.Spec.JoinTaint != "" && slices.Contains(m.node.Taints, p.Spec.JoinTaint)
 }
 
-// isYoung: it was made minutes ago.
+// isYoung reports whether a node was made minutes ago.
 func isYoung(n *Node, now time.Time) bool {
 	age := now.Sub(n.Created)
 	return age < youth && age > -youth

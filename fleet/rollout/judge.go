@@ -28,7 +28,7 @@ type course struct {
 	done    bool    // the target was completed now
 	doubt   string  // why new assignments wait
 	wavers  string  // why those wait, on the way back, whose cohort has not completed the target
-	recoils string  // why nobody goes where it was completed before: nodes that had proven it do not take it any more
+	recoils string  // why no node goes where it was completed before: nodes that had proven it do not take it any more
 }
 
 // judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. Classes are relative
@@ -68,7 +68,7 @@ func (p *course) judge(w *World, f *fleet, rejected rejectedPods) {
 	if p.target.completed {
 		p.recoils = p.recoil(f)
 	}
-	p.advance(w, f)
+	p.advanceWave(w, f)
 }
 
 // unknownThings names what is not known, and so is not acted upon.
@@ -114,7 +114,7 @@ func (p *course) stop(f *fleet, now metav1.Time) {
 	switch {
 	case v == nil:
 	case p.target.stable:
-		p.bar(v, &p.target, p.inhabited, now)
+		p.noteFailure(v, &p.target, p.inhabited, now)
 	default:
 		p.target.stopped = p.latch(&v1alpha1.Stop{Hash: p.target.name.Hash, Revision: p.target.name.Revision, Attempt: p.target.attempt, Node: v.node, Reason: v.reason,
 			Message: message(v.words), Time: now})
@@ -141,7 +141,7 @@ func (p *course) worst(f *fleet) *harm {
 			candidate(0, harm{at, n.Name, n.Reason, n.Failure})
 		case s.lost(n):
 			candidate(1, harm{at, n.Name, reasonLost, "it was held, cordoned or taken away while it was " + ailment(n)})
-		case s.goes(n):
+		case s.isTakenAway(n):
 		case s.Ill && s.WasReady && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
 			if unwell++; worst == nil {
 				worst = n
@@ -174,7 +174,7 @@ func (p *aim) recoil(f *fleet) string {
 	return fmt.Sprintf("%d nodes do not take what was completed before, such as %s", failed, first)
 }
 
-// lost: somebody has taken an ill node at risk away before it could speak. A node that was aside before it became ill, such as one that is
+// lost reports whether an ill node at risk was taken away before it could report. A node that was aside before it became ill, such as one that is
 // drained and rebooted, is not lost; one that the configuration made ill by its own words always is.
 func (s *Seen) lost(n *Node) bool {
 	if !s.Aside || s.Phase == Proven || n.Leaving && !n.Ready && s.Phase != Failed && ailment(n) == reasonNotReady {
@@ -183,8 +183,8 @@ func (s *Seen) lost(n *Node) bool {
 	return s.Phase == Failed || s.Ill && (!s.AsideFirst || n.Ready)
 }
 
-// goes: a cloud takes it away, or its host shuts down, and it was so before it became ill: that says nothing of its configuration.
-func (s *Seen) goes(n *Node) bool {
+// isTakenAway reports whether a cloud takes the node away, or its host shuts down, since before it became ill. That says nothing of its configuration.
+func (s *Seen) isTakenAway(n *Node) bool {
 	return n.Leaving && !n.Ready && s.AsideFirst && s.Phase != Failed && ailment(n) == reasonNotReady
 }
 
@@ -228,7 +228,7 @@ func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
 			say(n.Name + " is " + n.Reason)
-		case s.goes(n):
+		case s.isTakenAway(n):
 		case s.WasReady && !n.Ready:
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:
@@ -254,7 +254,7 @@ func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 	return words
 }
 
-// strangers are pods that were turned away and had not run there: whoever makes pods can name a node in one.
+// strangers are pods that were turned away and had not run there: anyone who makes pods can name a node in one.
 type strangers struct {
 	namespaces, nodes map[string]bool
 	first             string

@@ -117,7 +117,7 @@ func TestHoldAndStop(t *testing.T) {
 				t.Errorf("%s: %q; not %s: %q", got, words, row.want, row.words)
 			}
 			for _, write := range plan.Writes {
-				if (got != nothing || !w.world.Synced) && write.Why == WhyMove {
+				if (got != nothing || !w.world.Synced) && write.Why == WhyAdvance {
 					t.Errorf("all the same %s is assigned", write.Node)
 				}
 			}

@@ -12,13 +12,13 @@ const labelsStill = 5 * time.Minute
 // Asks is what the labels of a node ask for: its variants of the target and of the stable revision of a pool.
 type Asks struct{ pool, target, want, stable, keep string }
 
-// other: the labels ask for another variant of the same revision.
+// other reports whether the labels ask for another variant of the same revision.
 func (a Asks) other(b Asks) bool {
 	return a.pool == b.pool && (a.target == b.target && a.want != b.want || a.stable == b.stable && a.keep != b.keep)
 }
 
-// heed remembers what the labels ask for now, and for how long they have.
-func (s *Seen) heed(now Asks, elapsed time.Duration) {
+// noteLabels remembers what the labels ask for now, and for how long they have.
+func (s *Seen) noteLabels(now Asks, elapsed time.Duration) {
 	switch {
 	case s.Asks.pool != now.pool:
 		s.AsksFor, s.Relabelled = 0, false

@@ -34,7 +34,7 @@ type Node struct {
 	Labels          map[string]string
 	Created         time.Time
 	Ready           bool
-	// Cordoned: by somebody else. Draining: by a pool, for the drain that Drain names.
+	// Cordoned: not by a pool. Draining: by a pool, for the drain that Drain names.
 	Cordoned, Draining bool
 	// Drain is what the Node says of a drain, be it under way or over.
 	Drain Drain
@@ -184,7 +184,7 @@ func (n Node) With(w Write) Node {
 	return n
 }
 
-// hasProven: it says that what it has is its last known good configuration, and that it runs that.
+// hasProven reports whether the node says that what it has is its last known good configuration, and that it runs that.
 func (n *Node) hasProven() bool {
 	return n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive
 }
@@ -202,7 +202,7 @@ func ReadNode(n *corev1.Node) Node {
 	return node
 }
 
-// leaves: autoscalers and clouds say by such a taint that they take a node away. Its end tells nothing of its configuration.
+// leaves reports whether autoscalers and clouds say by such a taint that they take a node away. Its end tells nothing of its configuration.
 func leaves(taint string) bool {
 	switch taint {
 	case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption", // the latter by Karpenter 0.32 to 0.37
@@ -215,7 +215,7 @@ func leaves(taint string) bool {
 // shuttingDown is what a kubelet says of itself in its Ready condition when the host goes down.
 const shuttingDown = "node is shutting down"
 
-// shutsDown: the host of the node goes down. Before KEP-5683 a kubelet has no other field for it.
+// shutsDown reports whether the host of the node shuts down. Before KEP-5683 a kubelet has no other field for it.
 func shutsDown(ready *corev1.NodeCondition) bool {
 	return ready.Status != corev1.ConditionTrue && strings.Contains(ready.Message, shuttingDown)
 }
@@ -256,7 +256,7 @@ func (n *Node) readPool(from *corev1.Node) {
 // noSource is an assignment that no pool makes: of a field that names nothing.
 const noSource = string(nodev1.CarrierField)
 
-// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: whoever may patch nodes/status can forge it.
+// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: anyone who may patch nodes/status can forge it.
 func (n *Node) readStatus(says nodev1.NodeStatus) {
 	n.Source, n.Retry, n.Consent = says.Assignment, ParseRetry(says.Retry), says.AllowDisruption
 	if says.Carrier == nodev1.CarrierField {

@@ -23,15 +23,15 @@ func (p *turn) recordBlocked(w *World) {
 		if m.lacks = w.RefusedVariants[variantOf(m.want)]; m.lacks == "" {
 			continue
 		}
-		if p.goes(m) || m.class == Late && m.node.Ready || p.outgrew(m) {
+		if p.canMove(m) || m.class == Late && m.node.Ready || p.outgrew(m) {
 			p.refused = cmp.Or(p.refused, m.lacks)
 			p.variants.need(m.want, p.target.revision, m.wantMask)
 		}
 	}
 }
 
-// misses: the API server does not take the variant of the stable revision that the member should have.
-func (p *turn) misses(w *World, m *member) bool {
+// missesStable reports whether the API server does not take the variant of the stable revision that the member should have.
+func (p *turn) missesStable(w *World, m *member) bool {
 	words := w.RefusedVariants[variantOf(m.keep)]
 	if words != "" {
 		p.missed = cmp.Or(p.missed, words)
@@ -45,10 +45,10 @@ func variantOf(source string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(source, Namespace+"/"), "/"+VariantKey)
 }
 
-// holds reports whether nobody is sent ahead.
+// holds reports whether no member is sent ahead.
 func (p *course) holds() bool { return p.doubt != "" || p.refused != "" && !p.target.completed }
 
-// refusal has the API server's words about what it does not take, and the pool needs. About a Node it has them where nobody else moves.
+// refusal has the API server's message about what it does not take, and the pool needs. About a Node it has that where no other node moves.
 func (p *turn) refusal() string {
 	words := cmp.Or(p.refused, p.missed)
 	if words == "" && !p.isMoving() && !finished(p) && !p.Spec.Rollout.Paused && p.doubt == "" && p.blocked.reason == "" && !p.starved {

@@ -213,7 +213,7 @@ func (p *aim) aimAt(revision *Revision) {
 	if old := p.Status.Target; old != nil {
 		t.attempt = max(t.attempt, old.Attempt)
 	}
-	p.hear(p.Spec.Rollout.Retry, &t)
+	p.readRetry(p.Spec.Rollout.Retry, &t)
 	p.setTarget(t)
 }
 

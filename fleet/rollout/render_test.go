@@ -98,7 +98,7 @@ func TestInvalidSpec(t *testing.T) {
 			if status.Target.Hash != w.retry.Hash || status.Nodes.Proven != 1 {
 				t.Errorf("the target is %v, with %d proven", status.Target, status.Nodes.Proven)
 			}
-			if row.reason != ReasonRolling && slices.ContainsFunc(plan.Writes, func(one Write) bool { return one.Why == WhyMove }) {
+			if row.reason != ReasonRolling && slices.ContainsFunc(plan.Writes, func(one Write) bool { return one.Why == WhyAdvance }) {
 				t.Errorf("what was the target before goes on: %v", plan.Writes)
 			}
 			if len(plan.Writes) == 0 || plan.Writes[0].Node != "n2" || plan.Writes[0].Source != w.s {

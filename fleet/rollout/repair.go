@@ -37,7 +37,7 @@ func IsRevisionOf(pool, name string) bool {
 	return is && isHash(hash)
 }
 
-// isHash: it is written as shortHash writes one. Other tools end names with ten characters, too: kubectl and kustomize with letters that are
+// isHash reports whether a text is written as shortHash writes one. Other tools end names with ten characters, too: kubectl and kustomize with letters that are
 // mostly no hex digits, people with words such as "production".
 func isHash(text string) bool {
 	return len(text) == hashLength && strings.Trim(text, "0123456789abcdef") == ""

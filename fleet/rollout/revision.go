@@ -139,7 +139,7 @@ type envelopeLayer struct {
 
 var errTooLarge = errors.New("what a node with all layers would get is larger than 1 MiB")
 
-// checkSize: a node may match all layers, so all of them together have to fit into one ConfigMap.
+// checkSize refuses a revision that is too large: a node may match all layers, so all of them together have to fit into one ConfigMap.
 func (r *Revision) checkSize() error {
 	size := 1024
 	for i := range r.Layers {

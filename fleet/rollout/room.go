@@ -21,14 +21,14 @@ func (p *course) slots() int { return p.rules.slots(p.count.members) }
 
 // room is how many more nodes the target may reach now.
 func (p *course) room(why Why) int {
-	if why == WhyBack || why == WhyLate {
+	if why == WhyRollback || why == WhyLate {
 		return rate
 	}
 	return min(p.goal-p.count.placed, rate)
 }
 
-// admits: a cohort that has not proven the target has at most one node at risk. One that is not Ready is not tried beside another one that is not, for
-// they may come back together.
+// admits reports whether the cohort of a member has room for it: one that has not proven the target has at most one node at risk. A node that is not
+// Ready is not tried beside another one that is not, because they may come back together.
 func (c *crew) admits(m *member) bool {
 	k := &c.cohorts[m.cohort]
 	return c.vouched(m) || k.atRisk == 0 && (m.node.Ready || k.dead == 0)
@@ -44,8 +44,8 @@ func (p *course) mayBegin(m *member) bool {
 	return p.slots() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 
-// begins counts one that is let go on.
-func (c *crew) begins(m *member) {
+// letBegin counts one that is let go on.
+func (c *crew) letBegin(m *member) {
 	c.cohorts[m.cohort].idle--
 	if m.inWaves {
 		c.count.idle--
@@ -54,7 +54,7 @@ func (c *crew) begins(m *member) {
 
 // move assigns the target to candidates, as far as there is room.
 func (p *turn) move(l *sharedLimits, why Why, candidate func(*member) bool) {
-	outside := why == WhyMove && p.target.completed // who is not Ready is in no wave, and goes back too
+	outside := why == WhyAdvance && p.target.completed // who is not Ready is in no wave, and goes back too
 	if p.room(why) <= 0 && !outside || p.slots() == 0 {
 		p.starved = p.starved || p.room(why) > 0
 		return
@@ -91,39 +91,43 @@ func (p *turn) move(l *sharedLimits, why Why, candidate func(*member) bool) {
 	}
 }
 
-// isBack reports whether it goes to what was completed before, whether its own cohort has or not.
-func (p *aim) isBack(why Why) bool { return why == WhyBack || why == WhyMove && p.target.completed }
+// isRollback reports whether it goes to what was completed before, whether its own cohort has or not.
+func (p *aim) isRollback(why Why) bool {
+	return why == WhyRollback || why == WhyAdvance && p.target.completed
+}
 
-// left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
-// else holds nobody up. And one at a time may always go back.
+// left is how many more members may become unavailable. On the way back only those count that change, or have what is left: a node that died of
+// something else holds up no other. And one at a time may always go back.
 func (p *turn) left(why Why) int {
-	if !p.isBack(why) {
+	if !p.isRollback(why) {
 		return p.slots() - p.count.unavailable
 	}
-	taken, changing, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
+	taken, underway, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
 	for m := range p.each {
-		if m.isDead { // it will not answer, and nobody waits for it
+		if m.isDead { // it will not answer, and is not waited for
 			continue
 		}
 		if m.trusted && m.longIll(&p.rules) && spared > 0 { // one's own death is its own
 			spared--
 			continue
 		}
-		if m.unavailable && (m.changing() || m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash)) {
+		if !m.unavailable {
+			continue
+		}
+		if changing(m.node, m.seen) {
+			taken, underway = taken+1, underway+1
+		} else if m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash) {
 			taken++
 		}
-		if m.changing() && m.unavailable {
-			changing++
-		}
 	}
-	if changing == 0 {
+	if underway == 0 {
 		return max(1, p.slots()-taken)
 	}
 	return p.slots() - taken
 }
 
-// hasSlot: there is room for one more, or the member takes none: it is NotReady or cordoned. One that changes already holds its own, as long as no
-// more do than may. Of control planes one is away at a time, whatever it is away for.
+// hasSlot reports whether there is room for one more, or the member takes none, because it is NotReady or cordoned. One that changes already holds its
+// own, as long as no more do than may. Of control planes one is away at a time, whatever it is away for.
 func (p *course) hasSlot(l *sharedLimits, m *member, left int) bool {
 	switch {
 	case !m.unavailable:

@@ -54,7 +54,7 @@ func everything() []string {
 		EventNodeConflict, EventPoolAssigned, EventPoolDrains, EventPoolDrainEnded} {
 		all = append(all, "event "+event)
 	}
-	for _, why := range []Why{WhyUndrain, WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyDrain, WhyMove, WhyLate} {
+	for _, why := range []Why{WhyUndrain, WhyRevert, WhyJoin, WhyRollback, WhyConsent, WhyDrain, WhyAdvance, WhyLate} {
 		all = append(all, "write "+string(why))
 	}
 	return all

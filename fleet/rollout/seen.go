@@ -78,7 +78,7 @@ func (f *fleet) memory() map[types.UID]Seen {
 	return all
 }
 
-// vanishedAtRisk: of a healthy node that was marked for removal before it went, nobody is to blame.
+// vanishedAtRisk reports whether a node that is gone was at risk. A healthy node that was marked for removal before it went was not.
 func (s *Seen) vanishedAtRisk() bool {
 	switch s.Phase {
 	case Failed:
@@ -131,7 +131,8 @@ func (s Seen) assigned(n *Node, known bool) Seen {
 	return began
 }
 
-// lookAtRun: what a node runs that nobody has looked at before it has run for a trial at least, unless it says that it began a moment ago.
+// lookAtRun counts for how long a node has run what it has. What a node runs that is seen for the first time it has run for a trial at least, unless it
+// says that it began a moment ago.
 func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) {
 	running := runs(n)
 	switch {
@@ -147,10 +148,10 @@ func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) 
 	s.Runs = running
 }
 
-// veryLong is longer than any time that somebody waits for.
+// veryLong is longer than any time that is waited for.
 const veryLong = 1 << 60 * time.Nanosecond
 
-// lookAtKubelet: what a node has proven under one kubelet it has not proven under the next before that has run it for a while.
+// lookAtKubelet notes another kubelet: what a node has proven under one kubelet it has not proven under the next before that has run it for a while.
 func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
 	switch {
 	case s.Minor != "" && s.Minor != n.Minor:
@@ -167,7 +168,7 @@ func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
 // forgives is how many times longer than it was ill a node has to be well until that is forgotten. One that is ill every now and then is ill.
 const forgives = 4
 
-// lookAtIllness: a node that was not Ready when it was assigned is not ill of what it was assigned.
+// lookAtIllness counts for how long a node is ill: one that was not Ready when it was assigned is not ill of what it was assigned.
 func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
 	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
 	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady || environment)

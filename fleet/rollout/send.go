@@ -12,7 +12,7 @@ func (p *turn) assign(m *member, why Why, source string) {
 	w := p.write(m, why)
 	hash := p.target.retry.Hash
 	switch {
-	case why == WhyTakeBack:
+	case why == WhyRevert:
 		hash = p.hashOf(m, source)
 	case why == WhyJoin && source == m.keep && p.stable != nil:
 		hash = p.stable.Hash

@@ -102,7 +102,7 @@ func (s *sim) checkZones(v *view, whose string, t *v1alpha1.Topology, about func
 			continue
 		}
 		zone := n.Labels[t.Key]
-		if w.Why == WhyBack { // which waits for no zone, and comes first
+		if w.Why == WhyRollback { // which waits for no zone, and comes first
 			used[zone] = true
 		}
 		if !advances(w) {
@@ -194,7 +194,7 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 				back++
 			}
 		}
-		if w.Why == WhyMove && !v.unproven(n) {
+		if w.Why == WhyAdvance && !v.unproven(n) {
 			risks++
 		}
 	}

@@ -122,11 +122,11 @@ func (v *view) gives(p *Pool, hash string, n *Node) string {
 
 // goesBack: it gets what its pool has completed before.
 func (v *view) goesBack(w *Write) bool {
-	if w.Why == WhyBack {
+	if w.Why == WhyRollback {
 		return true
 	}
 	at := slices.IndexFunc(v.w.Pools, func(p Pool) bool { return p.Name == w.Pool })
-	return w.Why == WhyMove && at >= 0 && (v.w.Pools[at].wasDone(w.Retry.Hash) || w.Retry.Hash == localHash)
+	return w.Why == WhyAdvance && at >= 0 && (v.w.Pools[at].wasDone(w.Retry.Hash) || w.Retry.Hash == localHash)
 }
 
 // changes, by the letter: its kubelet is restarted, may be at any moment, or was just now.
@@ -181,7 +181,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 	for _, n := range v.members[p.Name] {
 		for i := range v.plan.Writes {
 			w := &v.plan.Writes[i]
-			if w.UID != n.UID || n.Retry == retry && atRisk(n, retry) || !(w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) {
+			if w.UID != n.UID || n.Retry == retry && atRisk(n, retry) || !(w.Retry == retry && w.Why != WhyRevert || w.Why == WhyDrain && n.Retry == retry) {
 				continue
 			}
 			if done && provenFor(status, n, &Write{Source: cmp.Or(w.Source, n.Source), Retry: retry}) {
@@ -276,7 +276,7 @@ func (s *sim) checkSent(_ *controller, w Write) {
 	}
 	for _, stop := range object.Status.Stops {
 		m := s.api.machines[w.UID]
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && m != nil && provenFor(&object.Status, &m.Node, &w)) && w.Why != WhyTakeBack {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyRollback && m != nil && provenFor(&object.Status, &m.Node, &w)) && w.Why != WhyRevert {
 			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
 		}
 	}
@@ -291,7 +291,7 @@ func (s *sim) checkSent(_ *controller, w Write) {
 // arrived: whatever processes there are, what they do together keeps to the limits.
 func (s *sim) arrived(w Write) {
 	s.writes++
-	if w.Source == "" || w.Why != WhyMove {
+	if w.Source == "" || w.Why != WhyAdvance {
 		return
 	}
 	s.api.machines[w.UID].wasDead = !s.api.machines[w.UID].Ready

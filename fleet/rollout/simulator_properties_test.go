@@ -100,11 +100,11 @@ func atRisk(n *Node, retry Retry) bool {
 }
 
 // moves: writes that cost something.
-func moves(w *Write) bool { return w.Why == WhyBack || advances(w) }
+func moves(w *Write) bool { return w.Why == WhyRollback || advances(w) }
 
 // advances: writes that wait for windows and zones.
 func advances(w *Write) bool {
-	return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyConsent || w.Why == WhyDrain
+	return w.Why == WhyAdvance || w.Why == WhyLate || w.Why == WhyConsent || w.Why == WhyDrain
 }
 
 // check asks whether a plan keeps the invariants.
@@ -187,7 +187,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	status := v.status(p)
 	for _, stop := range status.Stops {
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && provenFor(status, n, w)) && !(w.Why == WhyTakeBack && w.Source == n.Active) {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyRollback && provenFor(status, n, w)) && !(w.Why == WhyRevert && w.Source == n.Active) {
 			s.breaks(4, "%s gets revision %s, attempt %d, stopped at attempt %d", n.Name, w.Retry.Hash, w.Retry.Attempt, stop.Attempt)
 		}
 	}
@@ -201,7 +201,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 			s.breaks(12, "%s is new, and gets %s", n.Name, w.Retry)
 		}
 	}
-	if layered := p.Spec.Rollout.Pin == nil && w.Why == WhyMove; layered {
+	if layered := p.Spec.Rollout.Pin == nil && w.Why == WhyAdvance; layered {
 		for _, layer := range p.layers {
 			if known, is := v.w.Layers[layer.ref]; !layer.inline && (!is || known.Missing || known.Fault != "" && status.Target.Local) {
 				s.breaks(9, "%s is moved, and layer %s is not there", n.Name, layer.ref)
@@ -211,7 +211,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	for i := range v.w.Nodes {
 		m := &v.w.Nodes[i]
 		if moves(w) && m.Retry == w.Retry && m.Mark.Pool == p.Name && m.Observed == m.Mark.Assignment && m.RetryHeard == m.Retry && final(m.Reason) &&
-			w.Why == WhyMove {
+			w.Why == WhyAdvance {
 			s.breaks(5, "%s gets %s, whose verdict %s shows", n.Name, w.Retry, m.Name)
 		}
 	}

@@ -44,7 +44,7 @@ func (c *crew) tally(p *aim, denied map[types.UID]string) {
 	c.straight = count.inWaves == 0 && (p.target.completed || count.touched == 0)
 }
 
-// tallyBackward counts those whom what they have may have made NotReady, as long as somebody may give them what was completed before.
+// tallyBackward counts those that what they have may have made NotReady, as long as they may get what was completed before.
 func (c *crew) tallyBackward(p *aim) {
 	for m := range c.each {
 		if !p.target.completed || m.class != Old || m.node.Ready || m.node.Retry.Pool != p.Name {
@@ -56,7 +56,7 @@ func (c *crew) tallyBackward(p *aim) {
 	}
 }
 
-// isTouched: the change is about a member that can have it, now or later: what nobody has run is not completed.
+// isTouched reports whether the change is about a member that can have it, now or later. What no node has run is not completed.
 func (m *member) isTouched() bool {
 	switch m.class {
 	case Leaving, Unsupervised, Manual:
@@ -96,7 +96,7 @@ func (c *crew) tallyProgress(p *aim, m *member) {
 			count.away++
 			return
 		}
-		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it holds nobody up for ever
+		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it does not hold up the others forever
 			return
 		}
 	case Late:
@@ -150,7 +150,7 @@ func (c *crew) tallyWave(m *member, k *cohort) {
 // tallyRisk counts what a member that has the target tells of its cohort.
 func (c *crew) tallyRisk(m *member, k *cohort) {
 	switch {
-	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, and asks nobody
+	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, without being asked
 		k.atRisk++
 	case m.class != Proven:
 	case !m.seen.Upgraded && (m.trusted || m.node.Ready):
@@ -158,7 +158,7 @@ func (c *crew) tallyRisk(m *member, k *cohort) {
 	case m.node.Ready:
 		k.atRisk++
 	}
-	if m.class == Waiting && !m.hasWord() {
+	if m.class == Waiting && !m.mayGoOn() {
 		k.idle++
 		if m.inWaves {
 			c.count.idle++
@@ -181,15 +181,15 @@ func (c *crew) tallyFormer(p *aim, m *member) {
 	for i := range c.cohorts {
 		if k := &c.cohorts[i]; k.source == n.Source && k.minor == n.Minor && k.arch == n.Arch {
 			k.atRisk++
-			if m.seen.Phase == Waiting && !m.hasWord() {
+			if m.seen.Phase == Waiting && !m.mayGoOn() {
 				k.idle++
 			}
 		}
 	}
 }
 
-// hasWord: we have let it begin, by a drain or an approval.
-func (m *member) hasWord() bool {
+// mayGoOn reports whether the controller has let it begin, by a drain or an approval.
+func (m *member) mayGoOn() bool {
 	given, _ := m.node.Asks.GivenBy(m.node.Consent)
 	return m.node.Draining || given
 }

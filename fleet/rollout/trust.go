@@ -37,7 +37,7 @@ func (at proof) text(pool string) string {
 	return escaped(at.minor) + "/" + escaped(at.arch) + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
 }
 
-// escaped: a kubelet may say what it likes of its version and its architecture.
+// escaped makes words safe, because a kubelet may say what it likes of its version and its architecture.
 func escaped(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "%", "%25"), "/", "%2F")
 }
@@ -74,7 +74,7 @@ func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 }
 
 // findStable finds again what ran where the pool has no status: it was made again, or restored. Absence of a status does not say that nothing ever ran.
-// What was completed is a kept revision that members have proven and none has failed: the newest of which nobody who could have it has something else,
+// What was completed is a kept revision that members have proven and none has failed: the newest that all nodes have that could have it,
 // or, in the middle of a rollout, the oldest.
 func (p *aim) findStable(w *World, f *fleet) {
 	if p.Status.Target != nil || p.Status.Stable != nil || !w.Synced {

@@ -23,8 +23,8 @@ func (p *aim) openWave(w *World) {
 	}
 }
 
-// advance brings the open wave's clock up to date, and opens the next waves as long as they pass.
-func (p *course) advance(w *World, f *fleet) {
+// advanceWave brings the open wave's clock up to date, and opens the next waves as long as they pass.
+func (p *course) advanceWave(w *World, f *fleet) {
 	if p.target.stable {
 		p.clock = Clock{}
 		return
@@ -83,7 +83,7 @@ func (p *aim) clockOf(w *World) Clock {
 		clock = Clock{Retry: p.target.retry, Wave: 1, Opened: w.Now}
 	}
 	clock.Soaking, clock.Barred = false, false
-	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
+	clock.Wave = min(max(clock.Wave, 1), waves) // the list may have been shortened
 	return clock
 }
 
@@ -130,7 +130,7 @@ func (c *crew) goalOf(r *rules, number int32) int {
 	return goal
 }
 
-// waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
+// waveProven reports whether all that the wave may reach has been reached and has proven the revision, except for few that cannot.
 func (p *course) waveProven() bool {
 	c, placed := &p.count, p.placed()
 	allowed := 0

@@ -118,17 +118,27 @@ func equalElsewhere(t *testing.T, tree, made, keys string) {
 	}
 }
 
-// verified runs the page's commands, and once more after one byte of a package was changed.
-func verified(t *testing.T, made, keys string) {
+// verifying gives the page's commands: for all files, for the rpms and for the image.
+func verifying(t *testing.T) [][]pages.Command {
+	t.Helper()
 	page, err := os.ReadFile("../../docs/howto/verify.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fences := pages.Marked(pages.Section(string(page), "Verify what you have downloaded"), "release")
-	if len(fences) != 1 || len(fences[0]) != 2 {
+	if len(fences) != 3 {
 		t.Fatalf("the page has the commands %v", fences)
 	}
-	commands := []string{fences[0][0].Line, fences[0][1].Line}
+	return fences
+}
+
+// verified runs the page's commands, and once more after one byte of a package was changed.
+func verified(t *testing.T, made, keys string) {
+	sums := verifying(t)[0]
+	if len(sums) != 2 {
+		t.Fatalf("the page has the commands %v", sums)
+	}
+	commands := []string{sums[0].Line, sums[1].Line}
 	must(t, ".", fmt.Sprintf("cp %s/kubelet-supervisor.pub %s/", keys, made))
 	if output := must(t, made, strings.Join(commands, "\n")); !strings.Contains(output, "kubelet-supervisor "+version) {
 		t.Errorf("it is verified as %s", output)
@@ -145,14 +155,7 @@ func verified(t *testing.T, made, keys string) {
 
 // signed runs the page's commands for rpms and the image, and once more after each was changed, or has lost its signature.
 func signed(t *testing.T, made string) {
-	page, err := os.ReadFile("../../docs/howto/verify.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fences := pages.Marked(pages.Section(string(page), "Signatures of the rpms and of the image"), "release")
-	if len(fences) != 2 {
-		t.Fatalf("the page has the commands %v", fences)
-	}
+	fences := verifying(t)[1:]
 	lines := func(fence int) string {
 		var all []string
 		for _, command := range fences[fence] {

@@ -65,8 +65,9 @@ func AssignmentOf(source *corev1.NodeConfigSource) Assignment {
 	return Assignment{Namespace: c.Namespace, Name: c.Name, Key: c.KubeletConfigKey}
 }
 
-// Validate validates as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a detail after "Required value"
-// that upstream's end-to-end tests look for. Local has no ConfigMap, and is not valid.
+// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a
+// detail after "Required value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid
+// as one.
 func (a Assignment) Validate() field.ErrorList {
 	var problems field.ErrorList
 	check := func(child, value string, rules func(string) []string) {
@@ -89,7 +90,7 @@ func (a Assignment) Validate() field.ErrorList {
 	return problems
 }
 
-// validUID reports whether an opaque identifier of the API server is safe as a file name.
+// validUID reports whether an identifier of the API server, opaque otherwise, is safe as a file name.
 func validUID(uid string) bool {
 	return len(uid) <= maxUID && uidPattern.MatchString(uid) && uid != "." && uid != ".."
 }
@@ -120,7 +121,7 @@ func (a Assignment) Unpinned() Assignment {
 	return a
 }
 
-// Equal reports whether two assignments refer to the same configuration. One with a uid equals the same one without a uid.
+// Equal reports whether two assignments name the same configuration, as far as both say: a pinned one equals the same one without a uid.
 func (a Assignment) Equal(b Assignment) bool {
 	return a.Unpinned() == b.Unpinned() && (a.UID == b.UID || a.UID == "" || b.UID == "")
 }

@@ -50,7 +50,8 @@ func (s Status) json() string {
 // namedLosses is how many losses are kept while anything else can be cut.
 const namedLosses = 5
 
-// cut removes what is least important, and reports whether there was anything to remove. It may change everything, because clean has copied it.
+// cut leaves out what can be spared most, and reports whether there was anything. It changes nothing that the caller shares: clean has
+// copied it.
 func (s *Status) cut(excess int) bool {
 	losses := 0
 	if s.Hold != nil {

@@ -10,7 +10,7 @@ const (
 	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
-// Annotations and the condition that only the node writes.
+// Annotations and condition that only the node writes.
 const (
 	// ConfigStatusAnnotation has the JSON of a corev1.NodeConfigStatus, "{}" if all of it is empty.
 	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"

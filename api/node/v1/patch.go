@@ -52,8 +52,9 @@ type patchedConfig struct {
 	Error         *string                  `json:"error"`
 }
 
-// NewPatch returns the patch that publishes on a Node. before is what the Node has now: a condition's lastTransitionTime changes only with its status,
-// and the observed assignment stays if there is no new one. fields also writes status.config, which old API servers keep.
+// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves
+// only with its status, and what was observed stays where nothing has been yet. fields: the API server may keep
+// status.config, which then says the same.
 func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (Patch, error) {
 	var patch Patch
 	config, err := json.Marshal(after.Config)
@@ -92,7 +93,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// CarriedBy reports whether a Node has the annotations of the patch. Only these are kept by every API server.
+// CarriedBy reports whether a Node has the annotations of the patch: they alone are kept by every API server.
 func (p Patch) CarriedBy(node *corev1.Node) bool {
 	for key, want := range p.Metadata.Annotations {
 		got, ok := node.Annotations[key]
@@ -103,7 +104,7 @@ func (p Patch) CarriedBy(node *corev1.Node) bool {
 	return true
 }
 
-// AnnotationsOfTheNode are the annotations that only the supervisor writes.
+// AnnotationsOfTheNode are those that only the supervisor writes.
 func AnnotationsOfTheNode() []string {
 	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
 }

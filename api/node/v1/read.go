@@ -37,7 +37,7 @@ type NodeStatus struct {
 	// Problem is why Config or Status cannot be decoded. That one is empty then.
 	Problem error
 
-	// Condition is for users. Everyone who may patch nodes/status can forge it, so no program decides by it. Its zero value means that there is none.
+	// Condition is for people: every user who may patch nodes/status can forge it, so no program decides by it. Its zero value is none.
 	Condition corev1.NodeCondition
 }
 
@@ -98,7 +98,7 @@ func ConditionOf(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Answered reports whether the status is about the current assignment. No assignment and local are the same.
+// Answered reports whether the status speaks of the assignment that stands. No assignment and local are the same.
 func (n NodeStatus) Answered() bool {
 	return n.Supervised && (n.Status.Observed == n.Assignment || n.Assignment == Local && n.Status.Observed == "")
 }

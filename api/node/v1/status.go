@@ -37,8 +37,8 @@ type Content struct {
 	KubeletVersion string `json:"kubeletVersion,omitempty"`
 }
 
-// Hold is a change that waits because it would end running pods, because it is not known whether it would, or because a kubelet would not start with
-// it on the host as it is now.
+// Hold is a change that waits because it would end running pods, because it is not known whether it would, or because
+// no kubelet would start with it on the host as it is now.
 type Hold struct {
 	// Approval is the value of [AllowDisruptionAnnotation] that approves this change.
 	Approval string `json:"approval"`
@@ -67,12 +67,12 @@ func (h Hold) Text(named int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Loss is a running pod that a change would end, or whose containers it would restart. It may also be a cgroup whose processes the change would end,
-// because its limit would be below what they use.
+// Loss is a running pod that a change would end, or whose containers it would start again; or a cgroup whose processes
+// the change would end, because its limit would be below what they take.
 type Loss struct {
 	Pod    string `json:"pod"` // NAMESPACE/NAME; or "cgroup PATH"
 	UID    string `json:"uid,omitempty"`
-	Reason string `json:"reason"` // the kubelet's own reason if it has one
+	Reason string `json:"reason"` // the kubelet's own term if it has one
 }
 
 // Trial is the progress of the trial of the active configuration.
