@@ -59,7 +59,7 @@ func (c *collector) delete(ctx context.Context, objects []client.Object) error {
 			if err := c.maker.delete(ctx, object); err != nil {
 				return fmt.Errorf("collecting %s: %w", object.GetName(), err)
 			}
-			c.log.Info("an object was deleted, because no node and no pool names it", "name", object.GetName())
+			c.log.Info("an object was deleted, because no node and no pool refers to it", "name", object.GetName())
 			return nil
 		}})
 	}

@@ -89,14 +89,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if err := c.caches.ensureFresh(ctx); err != nil {
 		c.drains.follow(nil)
-		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
+		c.log.Info("no decision is made until the caches have what the API server has", "error", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
 		c.caches.distrust()
 		c.drains.follow(nil)
-		c.log.Info("no decision is made, because something is not known", "why", err.Error())
+		c.log.Info("no decision is made, because something is not known", "error", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	plan, err := c.decide(ctx, &w)
@@ -114,7 +114,7 @@ func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan
 	c.owned.refusedRevisions.begin()
 	c.owned.refusedVariants.begin()
 	for {
-		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.words(), c.owned.refusedVariants.words()
+		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.messages(), c.owned.refusedVariants.messages()
 		began := c.monotonic()
 		plan := rollout.Decide(*w)
 		c.metrics.decided(c.monotonic() - began)

@@ -30,7 +30,7 @@ const (
 // denial is that PATCHes of one Node are not accepted. The other nodes go on.
 type denial struct {
 	objection objection
-	words     string
+	message   string
 	times     int // in a row
 	at        time.Duration
 }
@@ -70,17 +70,17 @@ func newDenials() denials { return denials{all: map[types.UID]denial{}} }
 // look returns the messages of the denials for a decision. A denial that was not repeated for long after its time is forgotten, because the Node does
 // not have to be patched any more, or is deleted.
 func (d *denials) look(now time.Duration) map[types.UID]string {
-	words := make(map[types.UID]string, len(d.all))
+	messages := make(map[types.UID]string, len(d.all))
 	for uid, one := range d.all {
 		switch until := one.until(); {
 		case now < until && one.counts():
-			words[uid] = one.words
+			messages[uid] = one.message
 		case now-until > 2*deniedFor:
 			delete(d.all, uid)
 		}
 	}
 	d.looked = now
-	return words
+	return messages
 }
 
 // rests reports whether the Node is not tried again yet.
@@ -99,8 +99,8 @@ func (d *denials) next(now time.Duration) (in time.Duration) {
 	return in
 }
 
-func (d *denials) note(uid types.UID, objection objection, words string, now time.Duration) denial {
-	one := denial{objection, words, d.all[uid].times + 1, now} // of any kind, because two webhooks may object in turn
+func (d *denials) note(uid types.UID, objection objection, message string, now time.Duration) denial {
+	one := denial{objection, message, d.all[uid].times + 1, now} // of any kind, because two webhooks may object in turn
 	d.all[uid] = one
 	return one
 }
@@ -130,9 +130,9 @@ func (d *denials) alter() bool {
 }
 
 // altered is the error for an object that the API server accepted, and stored as another one.
-type altered struct{ words string }
+type altered struct{ message string }
 
-func (a altered) Error() string { return a.words }
+func (a altered) Error() string { return a.message }
 
 // fails reports whether the API server failed for this object, or did not answer within the time of the request, as happens when a webhook hangs.
 func fails(ctx context.Context, err error) bool {
@@ -145,10 +145,10 @@ func fails(ctx context.Context, err error) bool {
 func (p *patcher) deny(w *rollout.Write, objection objection, err error) {
 	now := p.monotonic()
 	d := p.denied.note(w.UID, objection, bounded.Text(bounded.Line(err.Error()), refusalLimit), now)
-	p.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "words", d.words, "times", d.times,
+	p.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "message", d.message, "times", d.times,
 		"again", (d.until() - now).String())
 	if read := p.nodes.read[w.UID]; read != nil && d.counts() {
 		p.events.Event(read.object, corev1.EventTypeWarning, rollout.EventPoolRefused,
-			bounded.Text(fmt.Sprintf("pool %s cannot write to the Node: %s", w.Pool, d.words), refusalLimit))
+			bounded.Text(fmt.Sprintf("pool %s cannot write to the Node: %s", w.Pool, d.message), refusalLimit))
 	}
 }

@@ -224,9 +224,9 @@ func whyNot(err error) string {
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
 // few lists the first texts and counts the others.
-func few(words []string) string {
-	if most := 3; len(words) > most {
-		return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+func few(texts []string) string {
+	if most := 3; len(texts) > most {
+		return strings.Join(texts[:most], ", ") + fmt.Sprintf(" and %d more", len(texts)-most)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(texts, ", ")
 }

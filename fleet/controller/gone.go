@@ -110,7 +110,7 @@ func (c *collector) makeRecord(ctx context.Context, pool string) error {
 	if stored == &there { // it was made before, and the cache does not have it yet
 		return nil
 	}
-	c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
+	c.log.Info("a pool is gone, so its revisions and variants that no node refers to are deleted after a day", "pool", pool)
 	return nil
 }
 

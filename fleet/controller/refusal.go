@@ -16,9 +16,9 @@ import (
 // refusal is that the API server refuses an object: for lack of quota or a namespace, by a webhook, or because it fails itself. What needs the object
 // waits, and everything else goes on.
 type refusal struct {
-	words string
-	times int           // in a row
-	due   time.Duration // when it is tried again
+	message string
+	times   int           // in a row
+	due     time.Duration // when it is tried again
 	// altered means that the object would be stored, but changed. The cause is mostly a policy, which lasts longer.
 	altered bool
 }
@@ -138,13 +138,13 @@ func (r *refusals) tries(name string) bool {
 
 // note records one more refusal, and reports whether its message is new.
 func (r *refusals) note(name string, err error) (news bool) {
-	known, words, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
+	known, message, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
 	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && known.altered
 	if isAltered {
 		most = max(most, alteredFor)
 	}
-	r.all[name] = refusal{words, known.times + 1, r.monotonic() + min(most, r.first<<min(known.times, 9)), isAltered}
-	return known.words != words
+	r.all[name] = refusal{message, known.times + 1, r.monotonic() + min(most, r.first<<min(known.times, 9)), isAltered}
+	return known.message != message
 }
 
 // forget is called for an object that was accepted. It reports whether it had been refused.
@@ -154,12 +154,12 @@ func (r *refusals) forget(name string) bool {
 	return refused
 }
 
-func (r *refusals) words() map[string]string {
-	words := make(map[string]string, len(r.all))
+func (r *refusals) messages() map[string]string {
+	messages := make(map[string]string, len(r.all))
 	for name, refused := range r.all {
-		words[name] = refused.words
+		messages[name] = refused.message
 	}
-	return words
+	return messages
 }
 
 // next is in how long the first of them is tried again; 0 is never.

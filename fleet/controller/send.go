@@ -186,10 +186,11 @@ func (p *patcher) revert(ctx context.Context, s *sent) error {
 		return err
 	case err == nil:
 		p.nodes.answered(object)
+		p.log.Info("a PATCH that admission has changed was reverted", "node", again.Node)
 	default:
 		p.nodes.unanswered[again.UID] = again
+		p.log.Error(err, "a PATCH that admission has changed may not have been reverted", "node", again.Node)
 	}
-	p.log.Info("the rest of a PATCH that was changed on its way was reverted", "node", again.Node, "error", err)
 	return nil
 }
 
