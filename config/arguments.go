@@ -65,7 +65,7 @@ func ParseArguments(argv []string) Arguments {
 	return arguments
 }
 
-// NamesFlag tells whether a kubelet command line has one of these flags.
+// NamesFlag reports whether a kubelet command line has one of these flags.
 func NamesFlag(argv []string, names ...string) bool {
 	for _, word := range argv {
 		if word == "--" {

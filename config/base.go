@@ -40,8 +40,8 @@ func BaseOf(argv []string, document []byte) Base {
 	return Base{Digest: digestOfFile(document), Document: document, Folder: filepath.Dir(path)}
 }
 
-// BaseError says why layers cannot be laid over the node's own configuration: it is missing, unreadable or no KubeletConfiguration. That is a
-// fault of the node, not of the layers.
+// BaseError says why layers cannot be laid over the node's own configuration: it is missing, unreadable or no
+// KubeletConfiguration. That is a fault of the node, not of the layers.
 type BaseError struct{ Words string }
 
 func (e *BaseError) Error() string { return e.Words }

@@ -21,7 +21,7 @@ const (
 )
 
 // identifyBinary names an executable so that the same one has the same name after a reboot. Its device number is no part of it, nor is its
-// inode: where the file lies on an overlay, a loop device or an image, they are given out anew, and every verdict about the kubelet would
+// inode: where the file lies on an overlay, a loop device or an image, they are assigned again, and every verdict about the kubelet would
 // be void.
 func identifyBinary(path string) (string, error) {
 	info, err := os.Stat(path)
@@ -31,7 +31,7 @@ func identifyBinary(path string) (string, error) {
 	looks := fmt.Sprintf("size %d, mtime %d.%09d", info.Size(), info.ModTime().Unix(), info.ModTime().Nanosecond())
 	file, err := openRegular(path)
 	if err != nil {
-		return looks, nil // it may be executed all the same
+		return looks, nil // it may be executable anyway
 	}
 	defer file.Close()
 	if id := buildID(file); id != "" {

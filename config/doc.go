@@ -8,7 +8,7 @@
 //   - What it renders differs from the payload only in the paths and feature gates that [Render] names. It never goes through Go types,
 //     which would drop fields they do not know and add zero values.
 //   - The same input gives the same bytes and the same digest.
-//   - It never quotes a payload in its own words, and cuts what others quote ([Quote]): a payload can hold secrets.
+//   - It never quotes a payload itself, and cuts what others quote ([Quote]): a payload can hold secrets.
 //   - It keeps no state but the digest of the newest executable, and runs nothing.
 //
 // Precedence between flags, drop-in files and the file stays the kubelet's own business; this package only looks up the few values a

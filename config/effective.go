@@ -20,7 +20,7 @@ type Effective struct {
 	read func() (document, untold string)
 }
 
-// Known tells whether there is one. There is none of a node whose files cannot be read.
+// Known reports whether there is one. A node whose files cannot be read has none.
 func (e Effective) Known() bool { return e.read != nil }
 
 // Size is the length of its JSON, in bytes.
@@ -69,7 +69,7 @@ func ReadEffective(argv []string, configFile string) Effective {
 	return newEffective(tree, nil)
 }
 
-// newEffective is told by the kubelet if there is something that it leaves untold.
+// newEffective is what the kubelet prints, even if it leaves fields out.
 func newEffective(tree, untold map[string]any) Effective {
 	document, err := json.Marshal(tree)
 	hidden, hiddenErr := json.Marshal(untold)
@@ -79,7 +79,8 @@ func newEffective(tree, untold map[string]any) Effective {
 	return Effective{Told: untold != nil, read: func() (string, string) { return string(document), string(hidden) }}
 }
 
-// HandedEffective is an [Effective] on its way to the program that takes the place of this one. It may hold secrets, and belongs nowhere else.
+// HandedEffective is an [Effective] on its way to the program that takes the place of this one. It may hold secrets,
+// and belongs nowhere else.
 type HandedEffective struct {
 	Told             bool
 	Document, Untold string
@@ -106,10 +107,10 @@ func (h *HandedEffective) Effective() Effective {
 // maxEffective bounds a merged configuration, in bytes. Beyond it nothing is known, rather than a part.
 const maxEffective = 4 << 20
 
-// ToldEffective completes what a kubelet told in a pre-flight, in the field names of v1beta1. Three things it does not tell as they are:
-// logging.verbosity is the pre-flight's own, so ours is read instead; staticPodURLHeader is masked; and without files for TLS their fields
-// name a pair that the pre-flight made in certFolder, so they count as unset. configFile is the file that the kubelet read, "" for none. The
-// tree becomes the result's.
+// ToldEffective completes what a kubelet told in a pre-flight, in the field names of v1beta1. Three things it does not
+// tell as they are: logging.verbosity is the pre-flight's own, so ours is read instead; staticPodURLHeader is masked;
+// and without files for TLS their fields name a pair that the pre-flight made in certFolder, so they count as unset.
+// configFile is the file that the kubelet read, "" for none. The tree becomes the result's.
 func ToldEffective(tree map[string]any, argv []string, configFile, certFolder string) Effective {
 	for _, field := range []string{"tlsCertFile", "tlsPrivateKeyFile"} {
 		if path, ok := tree[field].(string); ok && strings.HasPrefix(path, certFolder+string(filepath.Separator)) {
@@ -131,7 +132,7 @@ func ToldEffective(tree map[string]any, argv []string, configFile, certFolder st
 	return newEffective(tree, untold)
 }
 
-// OtherPodHeaders tells whether two kubelets ask the URL of static pods with different headers, by our own reading.
+// OtherPodHeaders reports whether two kubelets ask the URL of static pods with different headers, by our own reading.
 func (e Effective) OtherPodHeaders(other Effective) bool {
 	if !e.Told || !other.Told {
 		return false
@@ -146,9 +147,9 @@ func (e Effective) OtherPodHeaders(other Effective) bool {
 }
 
 // Digest is what may be kept of a configuration that the kubelet told: equal digests are equal configurations, wherever their files lie.
-// folder is the payload's place on disk, for its relative paths became absolute ([Render]), and beside is the payload without the key of
+// folder is the payload's place on disk, for its relative paths became absolute ([Render]), and others is the payload without the key of
 // the configuration, for its files can be named in it. It is empty when the kubelet did not tell.
-func (e Effective) Digest(folder string, beside map[string]string) string {
+func (e Effective) Digest(folder string, others map[string]string) string {
 	if !e.Told || !e.Known() {
 		return ""
 	}
@@ -159,7 +160,7 @@ func (e Effective) Digest(folder string, beside map[string]string) string {
 		}
 	}
 	_, untold := e.read()
-	document, err := json.Marshal(map[string]any{"effective": tree, "untold": untold, "beside": beside})
+	document, err := json.Marshal(map[string]any{"effective": tree, "untold": untold, "beside": others}) //nolint:misspell // digests on disk have this key
 	if err != nil {
 		return ""
 	}
@@ -172,7 +173,7 @@ func movePath(tree map[string]any, field []string, folder string) {
 	parent, name := parentOf(tree, field)
 	path, ok := parent[name].(string)
 	if below, inside := strings.CutPrefix(path, folder+string(filepath.Separator)); ok && inside {
-		parent[name] = map[string]any{"beside": below} // unlike any path that somebody can write
+		parent[name] = map[string]any{"beside": below} //nolint:misspell // unlike any path that a user can write; digests on disk have this key
 	}
 }
 

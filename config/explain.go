@@ -21,7 +21,7 @@ const (
 	ByLayer    = "layer"    // Name is the layer's
 	ByDropIn   = "drop-in"  // Name is the file
 	ByFlag     = "flag"     // Name is the flag, such as --max-pods
-	ByNode     = "node"     // Name says what it may be of the node's own, for somebody who does not see that
+	ByNode     = "node"     // Name says what it may be of the node's own, for a reader who cannot see that
 )
 
 func (o Origin) String() string {
@@ -45,7 +45,7 @@ func (o Origin) String() string {
 	return name
 }
 
-// overFile tells whether it goes before every file that a kubelet is started with.
+// overFile reports whether it overrides every file that a kubelet is started with.
 func (o Origin) overFile() bool { return o.Kind == ByDropIn || o.Kind == ByFlag || o.Kind == ByNode }
 
 // Said is what one origin says of a field.
@@ -61,8 +61,8 @@ type Explanation struct {
 	Path   []string
 	Said          // who decides, and what
 	Over   []Said // what that overrode, the mightiest first
-	Unset  bool   // nobody sets it, and the kubelet was not asked
-	Runs   any    // what the kubelet makes of it, where that is something else; nil: it is the same, or nobody knows
+	Unset  bool   // it is not set, and the kubelet was not asked
+	Runs   any    // what the kubelet makes of it, if that differs; nil: it is the same, or unknown
 	Field  Field  // what is known of it, or of what it is in
 	Exists bool   // there is a kubelet with such a field
 }
@@ -70,7 +70,7 @@ type Explanation struct {
 // Name is the field's path as people write it.
 func (e Explanation) Name() string { return strings.Join(e.Path, ".") }
 
-// Shadowed tells whether one that was overridden would count but for the node's drop-in files and flags.
+// Shadowed reports whether one that was overridden would count without the node's drop-in files and flags.
 func (e Explanation) Shadowed(over Said) bool {
 	return e.By.overFile() && !over.By.overFile() && !over.Null
 }
@@ -81,12 +81,12 @@ type Sources struct {
 	Payload   map[string]string
 	Key       string
 	Folder    string               // of the payload on disk
-	Base      func() (Base, error) // what layers lie over, and local is; nil: nobody knows
+	Base      func() (Base, error) // what layers are applied to, and local is; nil: unknown
 	// Told is what the kubelet itself says that it comes to, defaults among it; nil: it was not asked.
 	Told map[string]any
 }
 
-// Explain says of every field that somebody sets, and with Told of all others too, what it is and who set it. Without a payload it is local
+// Explain returns for every field that is set, and with Told for all others too, its value and what set it. Without a payload it is local
 // that is explained. The errors are those of [Compose] and [Render].
 func (s Sources) Explain() ([]Explanation, error) {
 	x := explainer{tree: map[string]any{}, history: map[string][]Said{}}
@@ -124,7 +124,7 @@ func (s Sources) layers(x *explainer, document []byte) error {
 	if s.Payload != nil {
 		var err error
 		if layers, err = ReadLayers(document); err != nil {
-			_, err = load(s.Payload, s.Key) // in its words
+			_, err = load(s.Payload, s.Key) // as it prints them
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (x *explainer) flags(argv []string) {
 	}
 }
 
-// lay makes a change of the tree in somebody's name, who says these values.
+// lay makes a change of the tree in the name of the origin of these values.
 func (x *explainer) lay(by Origin, said map[string]any, change func()) {
 	before := flat(x.tree, false)
 	change()
@@ -243,7 +243,7 @@ func above(leaves map[string]any) map[string]bool {
 	return found
 }
 
-// flat gives the values of a tree by path. An empty mapping is one, for it is not what no mapping is. A null is one in a patch alone.
+// flat gives the values of a tree by path. An empty mapping is one, because it differs from no mapping. A null is one in a patch alone.
 func flat(tree map[string]any, nulls bool) map[string]any {
 	found := map[string]any{}
 	var visit func(tree map[string]any, above string)

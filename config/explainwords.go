@@ -136,13 +136,13 @@ func FieldOf(path string) (Field, bool) {
 	return Field{}, false
 }
 
-// IsField tells whether there is a kubelet with such a field, or with a map that may have such a key.
+// IsField reports whether there is a kubelet with such a field, or with a map that may have such a key.
 func IsField(path string) bool {
 	_, is := FieldOf(path)
 	return is
 }
 
-// Explains tells whether it is about the field with this path, or about one in it, or in which that one is.
+// Explains reports whether it is about the field with this path, or about one in it, or in which that one is.
 func (e Explanation) Explains(path string) bool {
 	name := e.Name()
 	return name == path || strings.HasPrefix(name, path+".") || strings.HasPrefix(path, name+".")
@@ -157,7 +157,7 @@ func NoSuchField(path string) error {
 	return fmt.Errorf("there is no field %q; %s", ShowPath(path), hint)
 }
 
-// similarField is the field that somebody may have meant who wrote a path that is none, or the flag that sets it; "" when none comes near.
+// similarField returns the field that a user may have meant with an unknown path, or the flag that sets it; "" if none is similar.
 func similarField(path string) string {
 	if flag, is := flagFields[strings.ReplaceAll(strings.TrimLeft(path, "-"), "_", "-")]; is {
 		return flag.field

@@ -24,7 +24,7 @@ const (
 	Inert        Class = "inert"
 )
 
-// Harmless tells whether running pods and the node do not notice.
+// Harmless reports whether running pods and the node do not notice.
 func (c Class) Harmless() bool { return c == Safe || c == Inert }
 
 // Field is what is known about one field of KubeletConfiguration. The table is made from fields.csv, and so is docs/reference/fields.md.
@@ -76,7 +76,7 @@ func (f Field) Ignored(minor int) string {
 	return ""
 }
 
-// hasFields tells whether the field with this path, or each of its items, is a mapping whose keys are fields.
+// hasFields reports whether the field with this path, or each of its items, is a mapping whose keys are fields.
 func hasFields(path string) bool {
 	at, found := slices.BinarySearchFunc(fields[:], path+".", func(f Field, path string) int { return strings.Compare(f.Path, path) })
 	return found || at < len(fields) && strings.HasPrefix(fields[at].Path, path+".")

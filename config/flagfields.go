@@ -25,8 +25,8 @@ type flagField struct {
 
 func (f flagField) path() []string { return strings.Split(f.field, ".") }
 
-// flagFields has every flag that sets a field in some kubelet from Kubernetes 1.23 to 1.37 (AddKubeletConfigFlags of cmd/kubelet/app/options), by
-// its name. A test holds it against the real kubelet.
+// flagFields has every flag that sets a field in some kubelet from Kubernetes 1.23 to 1.37 (AddKubeletConfigFlags of
+// cmd/kubelet/app/options), by its name. A test holds it against the real kubelet.
 var flagFields = map[string]flagField{
 	"address":                                      {"address", textFlag},
 	"allowed-unsafe-sysctls":                       {"allowedUnsafeSysctls", listFlag},

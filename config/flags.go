@@ -41,8 +41,8 @@ func flagOf(word string) (name, value string, hasValue bool) {
 	return "", "", false
 }
 
-// applyFlags lets the flags win over what the tree says. A value that the kubelet would refuse is as if not given. A value of a form that is
-// not read leaves its field out: it is set, but to what is not known.
+// applyFlags lets the flags win over what the tree says. A value that the kubelet would refuse is as if not given. A
+// value of a form that is not read leaves its field out: it is set, but to what is not known.
 func applyFlags(tree map[string]any, argv []string) {
 	for name, values := range givenFlags(argv) {
 		path := flagFields[name].path()
@@ -61,7 +61,7 @@ func applyFlags(tree map[string]any, argv []string) {
 	}
 }
 
-// parentFor is [parentOf] for a field that is to be written.
+// parentFor is [parentOf] for a field that will be written.
 func parentFor(tree map[string]any, path []string) (parent map[string]any, name string) {
 	last := len(path) - 1
 	for _, step := range path[:last] {

@@ -12,7 +12,7 @@ var (
 	flagGoesAway = regexp.MustCompile(`^Flag (--[\w-]+) has been deprecated, (.*)$`)
 )
 
-// GoingAway lists what a kubelet says in its output of gates and flags that a later version will not have any more: at most 10, sorted. A
+// GoingAway lists gates and flags that a later version will no longer have, by the kubelet's output: at most 10, sorted. A
 // flag that should only be a field of the file stays.
 func GoingAway(output []byte) []string {
 	var found []string

@@ -33,11 +33,11 @@ type Layer struct {
 	Patch map[string]any // RFC 7386: maps merge, lists replace, null deletes
 }
 
-// AreLayers tells whether a decoded document is of that kind, well-formed or not.
+// AreLayers reports whether a decoded document is of that kind, well-formed or not.
 func AreLayers(tree map[string]any) bool { return tree["kind"] == LayersKind }
 
-// ReadLayers reads a document of kind KubeletConfigurationLayers. It is strict with the envelope, whose fields are ours. Its errors name the
-// field, and never quote a patch.
+// ReadLayers reads a document of kind KubeletConfigurationLayers. It is strict with the envelope, whose fields are
+// ours. Its errors name the field, and never quote a patch.
 func ReadLayers(document []byte) (Layers, error) {
 	tree, err := Decode(document)
 	if err != nil {
@@ -134,7 +134,7 @@ func notText(name any) error {
 func onlyKeys(fields map[string]any, known ...string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("has the field %q, which nobody knows; known are %q", Quote(name), known)
+			return fmt.Errorf("has the unknown field %q; allowed: %q", Quote(name), known)
 		}
 	}
 	return nil

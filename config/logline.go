@@ -25,7 +25,7 @@ func LastErrorLine(log []byte) string {
 	return ""
 }
 
-// errorWords gives the words of the error that begins with the first line.
+// errorWords returns the text of the error that begins with the first line.
 func errorWords(lines []string) string {
 	line := strings.TrimRight(lines[0], "\r")
 	if header := klogHeader.FindStringSubmatch(line); header != nil {

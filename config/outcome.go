@@ -6,14 +6,14 @@ import "fmt"
 type Outcome int
 
 const (
-	// Accepted: the kubelet read, merged and validated it.
+	// Accepted means that the kubelet read, merged and validated it.
 	Accepted Outcome = iota + 1
-	// Refused: the kubelet would exit over it at every start.
+	// Refused means that the kubelet would exit because of it at every start.
 	Refused
-	// Environment: it fails, but so does the control, in the same way: flags, drop-in files or the binary are to blame, not the
+	// Environment means that it fails, but so does the control, in the same way: flags, drop-in files or the binary are to blame, not the
 	// configuration.
 	Environment
-	// Unknown: the pre-flight cannot tell; only a start can.
+	// Unknown means that the pre-flight cannot decide; only a start can.
 	Unknown
 )
 
@@ -32,10 +32,10 @@ func (o Outcome) String() string {
 	}
 }
 
-// MarshalText gives the word of an outcome, for files.
+// MarshalText returns the name of an outcome, for files.
 func (o Outcome) MarshalText() ([]byte, error) {
 	if o < Accepted || o > Unknown {
-		return nil, fmt.Errorf("%s is none of the outcomes of a pre-flight", o)
+		return nil, fmt.Errorf("%s is not an outcome of a pre-flight", o)
 	}
 	return []byte(o.String()), nil
 }
@@ -48,5 +48,5 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.64q is none of the outcomes accepted, refused, environment and unknown", text)
+	return fmt.Errorf("unknown outcome %.64q (want accepted, refused, environment or unknown)", text)
 }

@@ -31,7 +31,7 @@ type LoadError struct{ Words string }
 
 func (e *LoadError) Error() string { return e.Words }
 
-// Render gives the file that the kubelet is to be started with: payload[key], as JSON (which the kubelet reads as well as YAML, and reads
+// Render returns the file that the kubelet will be started with: payload[key], as JSON (which the kubelet reads as well as YAML, and reads
 // in one way only). Two things are changed and nothing else:
 //
 //   - Relative paths become absolute against folder, the payload's place on disk, so that they mean what they would in a file lying there.
@@ -95,7 +95,7 @@ func resolvePaths(tree map[string]any, folder string) {
 	}
 }
 
-// resolvePath leaves values of another type alone: the kubelet has its own words for them.
+// resolvePath leaves values of another type alone: the kubelet has its own message for them.
 func resolvePath(tree map[string]any, field []string, folder string) {
 	parent, name := parentOf(tree, field)
 	if path, ok := parent[name].(string); ok && path != "" && !filepath.IsAbs(path) {

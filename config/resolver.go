@@ -83,8 +83,9 @@ func readsByte(path string) error {
 	return err
 }
 
-// LoopingResolver warns of a configuration whose resolv.conf names only loopback addresses, where one of the others names a server that pods
-// can reach; empty = nothing to warn of. A pod that uses the node's resolver, such as CoreDNS, would ask itself.
+// LoopingResolver warns of a configuration whose resolv.conf names only loopback addresses, where one of the others
+// names a server that pods can reach; empty = nothing to warn of. A pod that uses the node's resolver, such as
+// CoreDNS, would ask itself.
 func LoopingResolver(then Effective, others ...Effective) string {
 	path, known := then.ResolvConf()
 	if !known || path == "" {
@@ -120,7 +121,8 @@ func nameServers(path string) (servers []string) {
 	return servers
 }
 
-// reachable leaves out loopback addresses, which lead a pod to itself. What is no address counts as one that can be reached: nobody knows.
+// reachable leaves out loopback addresses, which lead a pod to itself. What is no address counts as one that can be
+// reached, because it is unknown.
 func reachable(servers []string) (others []string) {
 	for _, server := range servers {
 		if address, err := netip.ParseAddr(server); err != nil || !address.Unmap().IsLoopback() {

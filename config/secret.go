@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Mask stands where a secret is. It is the kubelet's own word, in its log and its configz.
+// Mask replaces a secret. The kubelet uses the same one in its log and its configz.
 const Mask = "<masked>"
 
 // userInURL is a URL with a user, and maybe a password, in it.
 var userInURL = regexp.MustCompile(`://[^/"\s]*@`)
 
-// secret tells whether the field table says so of the field with this path, or of one that it is in.
+// secret reports whether the field table says so of the field with this path, or of one that it is in.
 func secret(path string) bool {
 	for ; path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
 		if found, is := FieldAt(path); is && found.Secret {
@@ -25,8 +25,8 @@ func secret(path string) bool {
 	return false
 }
 
-// Hides tells whether the value of the field with this path is shown to nobody: it may be a secret. Of a field that no kubelet knows, any text
-// may be one: the name may be misspelt.
+// Hides reports whether the value of the field with this path must be hidden, because it may be a secret. Of a field
+// that no kubelet knows, any text may be one: the name may be misspelt.
 func Hides(path string, value any) bool {
 	if value == nil {
 		return false
@@ -38,11 +38,12 @@ func Hides(path string, value any) bool {
 	return err != nil || userInURL.Match(text) || !IsField(path) && strings.ContainsRune(string(text), '"')
 }
 
-// plainName is what a header, or a field, has as its name. With digits, colons or many letters it may be a value that was written in the wrong
-// place.
+// plainName is what a header, or a field, has as its name. With digits, colons or many letters it may be a value that
+// was written in the wrong place.
 var plainName = regexp.MustCompile(`^[A-Za-z-]{1,40}(\[\d+\])*$`)
 
-// hidesName tells whether a name in the field with this path is masked: in a secret field, and in one that no kubelet knows, names are data.
+// hidesName reports whether a name in the field with this path is masked: in a secret field, and in one that no
+// kubelet knows, names are data.
 func hidesName(above, name string) bool {
 	return above != "" && (secret(above) || !IsField(above)) && !plainName.MatchString(name)
 }
@@ -58,7 +59,7 @@ func ShowPath(path string) string {
 	return path
 }
 
-// Masked is a copy of a configuration, or of what a layer sets, with [Mask] in the place of secrets. Null says nothing, and stays.
+// Masked is a copy of a configuration, or of what a layer sets, with [Mask] instead of secrets. Null says nothing, and stays.
 func Masked(tree map[string]any) map[string]any {
 	masked, _ := maskedValue("", tree).(map[string]any)
 	return masked
@@ -98,7 +99,7 @@ func maskedValue(path string, value any) any {
 	return value
 }
 
-// misplaced tells whether a value was meant for another field than the one with this path: it is no duration.
+// misplaced reports whether a value was meant for another field than the one with this path: it is no duration.
 func misplaced(path string, value any) bool {
 	text, is := value.(string)
 	if field, known := FieldAt(path); !is || !known || field.Type != "duration" || plainValue.MatchString(text) {

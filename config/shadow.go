@@ -14,8 +14,9 @@ import (
 // maxShadows bounds what is kept of them.
 const maxShadows = 100
 
-// Shadowed says which fields of the file a kubelet with this command line does not run with, because a flag or a drop-in file says something
-// else, sorted. Values are empty where they are not plain words: they may be secrets. A field that the kubelet itself changed is none.
+// Shadowed says which fields of the file a kubelet with this command line does not run with, because a flag or a
+// drop-in file says something else, sorted. Values are empty where they are not plain words: they may be secrets. A
+// field that the kubelet itself changed is none.
 func Shadowed(configFile string, argv []string, effective Effective) []nodev1.ShadowedField {
 	file, runs := readTree(configFile), effective.Tree()
 	if file == nil || runs == nil {
@@ -45,7 +46,7 @@ func ShadowLines(shadows []nodev1.ShadowedField) []string {
 	return list.lines()
 }
 
-// rulers are what goes before the file, the mightiest first.
+// rulers are what overrides the file, the strongest first.
 type rulers struct {
 	flags   map[string][]string // by the field that they set
 	gates   map[string]bool
@@ -125,7 +126,7 @@ func valueAt(tree map[string]any, path []string) (value any, found bool) {
 	return value, found
 }
 
-// sameValue tells whether a kubelet reads both as the same. Durations have many forms, numbers two.
+// sameValue reports whether a kubelet reads both as the same. Durations have many forms, numbers two.
 func sameValue(a, b any) bool {
 	switch first := a.(type) {
 	case string:
@@ -153,7 +154,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9._%/+-]+$`)
 
 const maxWord = 64
 
-// shownValue is the value for people; nothing for one that may be a secret, or says nothing by itself.
+// shownValue is the value for people; nothing for one that may be a secret, or that says nothing alone.
 func shownValue(path []string, value any) string {
 	var words []string
 	list, isList := value.([]any)

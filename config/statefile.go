@@ -27,12 +27,13 @@ func RootDir(argv []string) string {
 	return cmp.Or(ParseArguments(argv).RootDir, defaultRootDir)
 }
 
-// IsStateFile tells whether a name is that of a [StateFile].
+// IsStateFile reports whether a name is that of a [StateFile].
 func IsStateFile(name string) bool { return name == cpuStateFile || name == memoryStateFile }
 
-// ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which a kubelet with this
-// command line has by its effective configuration. Such a kubelet exits over them at every start. A file that is not there or cannot be read
-// is none, and none is foreign to a configuration that is not known: the kubelet judges it.
+// ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which
+// a kubelet with this command line has by its effective configuration. Such a kubelet exits over them at every start.
+// A file that is not there or cannot be read is none, and none is foreign to a configuration that is not known: the
+// kubelet judges it.
 func ForeignStateFiles(argv []string, effective Effective) []StateFile {
 	runs := effective.Tree()
 	if runs == nil {
@@ -55,7 +56,7 @@ func ForeignStateFiles(argv []string, effective Effective) []StateFile {
 	return foreign
 }
 
-// statePolicy reads which policy wrote a state file; "" when it cannot be told. From 1.37 on the kubelet keeps what counts in the string
+// statePolicy reads which policy wrote a state file; "" if it is unknown. From 1.37 on the kubelet keeps what counts in the string
 // "data", itself JSON.
 func statePolicy(path string) string {
 	content, err := ReadFile(path)
@@ -78,7 +79,7 @@ func statePolicy(path string) string {
 	return state.PolicyName
 }
 
-// stateFileFaults are how a kubelet says that it exits over a state file: by the error of the manager that does, and by words of which one
+// stateFileFaults are how a kubelet says that it exits over a state file: by the error of the manager that does, and by texts of which one
 // is there. All of Kubernetes 1.36, pkg/kubelet/cm, and in lower case.
 var stateFileFaults = []struct {
 	manager, file string
@@ -90,7 +91,7 @@ var stateFileFaults = []struct {
 		"could not restore state from checkpoint", "machine state can not be empty", "the expected machine state is different", "the memory assignment uses"}},
 }
 
-// BlamedStateFile tells which state file a kubelet says that it exits over, by the end of its log; "" for none.
+// BlamedStateFile returns the state file because of which a kubelet says that it exits, by the end of its log; "" for none.
 func BlamedStateFile(log []byte) string {
 	for line := range strings.Lines(strings.ToLower(string(log))) {
 		for _, fault := range stateFileFaults {

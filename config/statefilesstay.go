@@ -13,7 +13,7 @@ import (
 var assignmentFields = []string{"cpuManagerPolicyOptions", "reservedSystemCPUs", "reservedMemory", "kubeReserved", "systemReserved", "evictionHard",
 	"topologyManagerPolicy", "topologyManagerPolicyOptions", "topologyManagerScope", "featureGates"}
 
-// StateFilesStay tells whether a kubelet that runs with then is certain to take the state files of one that runs with now, whenever that
+// StateFilesStay reports whether a kubelet that runs with then is certain to take the state files of one that runs with now, whenever that
 // one ends. It is only certain where both kubelets told their configurations.
 func StateFilesStay(argv []string, now, then Effective) bool {
 	if !now.Told || !then.Told {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Traps says, in at most 10 short lines, where layers do something else than people think who know the drop-in files of --config-dir: a list
-// replaces one, and the kubelet fills defaults in behind the layers. base is what they are laid over; nil: nobody knows.
+// Traps says, in at most 10 short lines, where layers do something else than people think who know the drop-in files
+// of --config-dir: a list replaces one, and the kubelet fills defaults in behind the layers. base is what they are
+// applied to; nil: unknown.
 func (l Layers) Traps(base map[string]any) []string {
 	var found []string
 	tree, said := map[string]any{}, map[string]string{} // which layer said a list

@@ -18,8 +18,8 @@ func Warnings(payload map[string]string, key string, kubelet int) []string {
 	return strictWarnings([]byte(payload[key]), kubelet)
 }
 
-// UnknownFields are the paths of the fields of payload[key] that no kubelet knows, or one of this minor version (0: unknown) does not, at most
-// 10; those of layers once each.
+// UnknownFields are the paths of the fields of payload[key] that no kubelet knows, or one of this minor version (0:
+// unknown) does not, at most 10; those of layers once each.
 func UnknownFields(payload map[string]string, key string, kubelet int) []string {
 	return strictLook([]byte(payload[key]), kubelet).fields
 }
@@ -127,8 +127,8 @@ func (w *warnings) addDuplicates(document []byte) {
 	}
 }
 
-// secondDocument is the line on which a second YAML document begins that is not empty; 0 = there is none. No scalar can have such a line: it
-// would have to be indented.
+// secondDocument is the line on which a second YAML document begins that is not empty; 0 = there is none. No scalar
+// can have such a line: it would have to be indented.
 func secondDocument(document []byte) int {
 	if isJSON(document) {
 		return 0

@@ -15,7 +15,7 @@ type verdict struct {
 	why     string
 	detail  string // which files
 	ordered bool   // it depends on who comes before
-	stays   bool   // in doubt, but for others its room is taken
+	stays   bool   // in doubt, but its room is taken for others
 	shared  bool   // in doubt, for a reason that holds for all such pods or for none
 }
 
@@ -58,14 +58,14 @@ type admission struct {
 	turn
 }
 
-// A turn is how those things go that nobody can know.
+// A turn is one outcome of the things that cannot be known.
 type turn struct {
 	lastOfEquals bool // how preempt chooses
 	sharedGo     bool // pods that may be refused for a shared reason are, and make room for others; else they stay
 	othersGo     bool // … for a reason of their own
 }
 
-// lost tells whether a pod with this verdict goes.
+// lost reports whether a pod with this verdict goes.
 func (t turn) lost(v verdict) bool {
 	return v.refused() && (v.certain || v.shared && t.sharedGo || !v.shared && !v.stays && t.othersGo)
 }
@@ -85,8 +85,8 @@ func (w world) admit(order []*candidate, t turn) *admission {
 	return a
 }
 
-// judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may. A pod that goes where it
-// may be refused takes nothing, and makes nobody go.
+// judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may.
+// A pod that goes where it may be refused takes nothing, and evicts no pod.
 func (a *admission) judge(c *candidate) verdict {
 	doubt := admitted
 	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.take, a.fits, a.features, a.plugins} {
@@ -105,7 +105,8 @@ func (a *admission) judge(c *candidate) verdict {
 	return doubt
 }
 
-// atLast is the word for a pod that may be refused, and is supposed to: one that another handler says for certain, whatever came of the first.
+// atLast is the word for a pod that may be refused, and is supposed to: one that another handler says for certain,
+// whatever came of the first.
 func (a *admission) atLast(c *candidate, doubt verdict) verdict {
 	if c.critical && !c.otherOS && !c.misplaced && !c.untolerant && len(c.ports) == 0 {
 		return doubt
@@ -134,13 +135,13 @@ func (a *admission) sysctls(c *candidate) verdict {
 	return verdict{Reason: "SysctlForbidden", certain: certain, why: "sysctl " + name + " is not in allowedUnsafeSysctls"}
 }
 
-// plugins is for what only a device plugin knows, and it tells the kubelet anew after each start. A newer kubelet does not ask it for a pod
-// that runs, so for others such a pod stays.
+// plugins is for what only a device plugin knows, and it reports to the kubelet again after each start. A newer
+// kubelet does not ask it for a pod that runs, so for others such a pod stays.
 func (a *admission) plugins(c *candidate) verdict {
 	if !c.devices {
 		return admitted
 	}
-	return verdict{Reason: "UnexpectedAdmissionError", stays: true, why: "it has devices, which their plugins have to tell of anew"}
+	return verdict{Reason: "UnexpectedAdmissionError", stays: true, why: "it has devices, which their plugins have to report again"}
 }
 
 // fits is the scheduler's part of the admission. A critical pod takes the room of others, but cannot change where it is.
@@ -193,7 +194,7 @@ func (a *admission) leave(c *candidate, v verdict) {
 }
 
 // kubeletOrder sorts as the kubelet admits: static pods, which it has before it knows the API, then those of the API, the oldest first.
-// Those of one second may come in any order; they are beside each other. It is the same list.
+// Those of one second may come in any order; they are adjacent. It is the same list.
 func kubeletOrder(list []*candidate) []*candidate {
 	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(a.created(), b.created()) })
 	return list

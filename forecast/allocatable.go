@@ -22,8 +22,8 @@ type room struct {
 	lacks    string  // of what more is reserved than the machine has: a kubelet ends at its start; "": nothing
 }
 
-// capacityOf is what a kubelet that starts now finds. A running one tells of the machine that it found at its own start, and memory, huge pages,
-// CPUs and disks change since. Where nothing was measured, that has to do.
+// capacityOf is what a kubelet that starts now finds. A running one reports the machine that it found at its own
+// start, and memory, huge pages, CPUs and disks change since. Where nothing was measured, that has to do.
 func capacityOf(node *corev1.Node, h Host) amounts {
 	capacity := amountsOf(node.Status.Capacity)
 	if len(h.CPUs) > 0 {
@@ -37,7 +37,7 @@ func capacityOf(node *corev1.Node, h Host) amounts {
 	return capacity
 }
 
-// withHugePages puts pages that were measured in the place of others.
+// withHugePages replaces pages with those that were measured.
 func withHugePages(scalars, pages map[corev1.ResourceName]int64) map[corev1.ResourceName]int64 {
 	if pages == nil {
 		return scalars
@@ -121,7 +121,7 @@ func reservedOf(c *Configuration) (amounts, error) {
 	return all, nil
 }
 
-// hardReservation is a hard threshold. What is none reserves nothing; pressureOf tells of it.
+// hardReservation is a hard threshold. What is none reserves nothing; pressureOf reports it.
 func hardReservation(c *Configuration, signal string, capacity int64) int64 {
 	t, _ := parseThreshold(c.EvictionHard[signal])
 	return t.of(capacity)

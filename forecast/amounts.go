@@ -47,7 +47,8 @@ func milli(quantity resource.Quantity) int64 {
 	return quantity.MilliValue()
 }
 
-// sum stays at the largest number, and at the smallest, where there is no larger or smaller one: nobody has so much, but anybody can write it.
+// sum stays at the largest number, and at the smallest, if there is no larger or smaller one: no machine has so much,
+// but every user can write it.
 func sum(a, b int64) int64 {
 	switch {
 	case b > 0 && a > math.MaxInt64-b:

@@ -58,7 +58,7 @@ func candidates(node *corev1.Node, pods []corev1.Pod) []*candidate {
 	return list
 }
 
-// ended pods are not admitted anew.
+// ended pods are not admitted again.
 func ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
@@ -99,12 +99,13 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 	return c
 }
 
-// Runs tells whether a pod of the API runs and is not about to end: its status shows it, or its uid is one of a ready sandbox.
+// Runs reports whether a pod of the API runs and is not about to end: its status shows it, or its uid is one of a ready sandbox.
 func Runs(pod *corev1.Pod, ready map[types.UID]bool) bool {
 	return pod.DeletionTimestamp == nil && (showsRunning(pod) || ready[pod.UID])
 }
 
-// showsRunning reads the status. The phase alone is not enough: it is Pending while one container runs and the image of another one is absent.
+// showsRunning reads the status. The phase alone is not enough: it is Pending while one container runs and the image
+// of another one is absent.
 func showsRunning(pod *corev1.Pod) bool {
 	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil || s.Started != nil && *s.Started }
 	return pod.Status.Phase == corev1.PodRunning || slices.ContainsFunc(pod.Status.ContainerStatuses, runs) || slices.ContainsFunc(pod.Status.InitContainerStatuses, runs)
@@ -116,8 +117,8 @@ func isStatic(pod *corev1.Pod) bool {
 	return mirror || told && source != "api"
 }
 
-// withAllocated is the pod with the requests that the kubelet has granted, which differ from its own while it is resized. The pod itself, for
-// the work of a copy, where nothing differs.
+// withAllocated is the pod with the requests that the kubelet has granted, which differ from its own while it is
+// resized. The pod itself, for the work of a copy, where nothing differs.
 func withAllocated(pod *corev1.Pod) *corev1.Pod {
 	if !resized(pod.Spec.Containers, pod.Status.ContainerStatuses) && !resized(pod.Spec.InitContainers, pod.Status.InitContainerStatuses) {
 		return pod
@@ -134,7 +135,7 @@ func withAllocated(pod *corev1.Pod) *corev1.Pod {
 	return &with
 }
 
-// resized tells whether something else is granted, or in force, than is asked for.
+// resized reports whether something else is granted, or in force, than is asked for.
 func resized(containers []corev1.Container, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		status := &statuses[i]

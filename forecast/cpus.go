@@ -47,8 +47,9 @@ type cpuPool struct {
 	inOrder    bool // CPUs are always taken in one order, so those of an init container are taken again first
 }
 
-// poolsOf tells what the CPU manager starts with: one pool where that is known, two where it depends on whether it takes the state file, none
-// where it gives no CPUs away. A state file that it refuses is set aside, and then all pods are given CPUs again.
+// poolsOf returns what the CPU manager starts with: one pool where that is known, two where it depends on whether it
+// takes the state file, none where it gives no CPUs away. A state file that it refuses is set aside, and then all pods
+// are given CPUs again.
 func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) []cpuPool {
 	if c.CPUManagerPolicy != "static" {
 		return nil
@@ -132,7 +133,7 @@ func wholeCPUs(milliCPU int64, all int) int {
 	return int(min(milliCPU/1000+min(milliCPU%1000, 1), int64(all)))
 }
 
-// keepsState tells whether the kubelet starts with the state file that is there.
+// keepsState reports whether the kubelet starts with the state file that is there.
 func keepsState(c, now *Configuration, h Host, all, reserved int) certainty {
 	strict := isOn(c.CPUManagerPolicyOptions, strictReservation)
 	if h.CPUState == nil {
@@ -223,7 +224,7 @@ type cpuTurn struct {
 	doubted bool // it may have been refused before, and then takes nothing more
 }
 
-// take gives a container its CPUs, or tells why not. What a pod got that is refused for something else stays taken for a while.
+// take gives a container its CPUs, or returns why not. What a pod got that is refused for something else stays taken for a while.
 func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	if c.cpus == 0 {
 		return admitted
@@ -261,7 +262,7 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	return doubt
 }
 
-// keeps tells whether a container has its CPUs already.
+// keeps reports whether a container has its CPUs already.
 func (p *cpuPool) keeps(pod *candidate, c container) bool {
 	_, has := p.has[pod.kubeletUID()][c.name]
 	return has || p.allHave && pod.runs

@@ -44,8 +44,8 @@ func union(a, b map[string]bool) map[string]bool {
 	return all
 }
 
-// unmeasuredLosses are the running pods that the kubelet evicts where it measures what the facts lack. A threshold that is as it was is no doubt
-// of the change.
+// unmeasuredLosses are the running pods that the kubelet evicts where it measures what the facts lack. A threshold
+// that is as it was is no doubt of the change.
 func unmeasuredLosses(now, then world, list []*candidate) (losses []Loss) {
 	if len(unmeasured(now, then)) == 0 {
 		return nil
@@ -58,7 +58,8 @@ func unmeasuredLosses(now, then world, list []*candidate) (losses []Loss) {
 	return losses
 }
 
-// unmeasured are new thresholds about which the facts say nothing. One that is as it was is no doubt of the change. That of all pods is no field.
+// unmeasured are new thresholds about which the facts say nothing. One that is as it was is no doubt of the change.
+// That of all pods is no field.
 func unmeasured(now, then world) (list []Unknown) {
 	for signal, what := range then.pressure.unmeasured {
 		if then.config.thresholdText(signal) != now.config.thresholdText(signal) {

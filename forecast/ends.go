@@ -20,8 +20,9 @@ func (p *podDocument) end() End {
 		Rejected: rejection.Is(&status) || status.Phase == corev1.PodFailed && status.Reason == rejection.Preempting || p.endedWithoutCause()}
 }
 
-// endedWithoutCause finds a pod that was turned away while it ran, and whose containers then exited with 0: the kubelet calls it Succeeded, and
-// forgets the reason. A pod of restart policy Always succeeds in no other way, except after a deletion, an eviction or a shutdown of the node.
+// endedWithoutCause finds a pod that was turned away while it ran, and whose containers then exited with 0: the
+// kubelet calls it Succeeded, and forgets the reason. A pod of restart policy Always succeeds in no other way, except
+// after a deletion, an eviction or a shutdown of the node.
 func (p *podDocument) endedWithoutCause() bool {
 	if p.Status.Phase != corev1.PodSucceeded || p.Status.Reason != "" || p.Metadata.DeletionTimestamp != nil || p.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return false

@@ -12,7 +12,8 @@ type Facts struct {
 
 	// Sandboxes are those that are ready. nil: not known, as where the container runtime does not answer.
 	Sandboxes []Sandbox
-	// Manifests are the files of the folders of static pods, by their path without a slash at the end. A folder that is absent here is not known.
+	// Manifests are the files of the folders of static pods, by their path without a slash at the end. A folder that
+	// is absent here is not known.
 	Manifests map[string][]Manifest
 
 	SameRuntime     bool // both endpoints are one socket of this node, whatever they are called
@@ -47,7 +48,7 @@ type CgroupUse struct{ Memory, PIDs int64 }
 // An Amount is how much there is of something, and how much of it is free.
 type Amount struct{ Available, Capacity int64 }
 
-// A Filesystem is what statfs tells of it.
+// A Filesystem is the result of statfs.
 type Filesystem struct {
 	Bytes  Amount
 	Inodes Amount

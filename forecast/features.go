@@ -37,8 +37,8 @@ func featuresOf(node *corev1.Node, pod *corev1.Pod) []string {
 	return names
 }
 
-// features tells whether the kubelet would miss what a pod needs. Only a feature that the running kubelet declares is certainly one that it
-// looks at, and only a gate that is written off is certainly off.
+// features reports whether the kubelet would miss what a pod needs. Only a feature that the running kubelet declares
+// is certainly one that it looks at, and only a gate that is written off is certainly off.
 func (a *admission) features(c *candidate) verdict {
 	if v := a.podLevel(c); v.refused() {
 		return v
@@ -60,7 +60,7 @@ func (a *admission) features(c *candidate) verdict {
 	return doubt
 }
 
-// gatesOf tells whether the gates of a feature are on, where they are on for the configuration that runs.
+// gatesOf reports whether the gates of a feature are on, where they are on for the configuration that runs.
 func (a *admission) gatesOf(feature string) certainty {
 	needs, err := nodedeclaredfeatures.DefaultFramework.GetFeatureRequirements(feature)
 	if err != nil || needs == nil {
@@ -78,7 +78,7 @@ func (a *admission) gatesOf(feature string) certainty {
 	return on
 }
 
-// keepsGate tells whether a gate that is on, and is not written off, certainly stays on.
+// keepsGate reports whether a gate that is on, and is not written off, certainly stays on.
 func (a *admission) keepsGate(name string) bool {
 	then := a.config.gate(name)
 	return then == yes || a.now.gate(name) == perhaps && a.config.sameDefaults(a.now)
@@ -103,7 +103,7 @@ func (c *Configuration) gate(name string) certainty {
 	return no
 }
 
-// sameDefaults tells whether gates that are not named are as with another configuration: AllAlpha and AllBeta name many.
+// sameDefaults reports whether gates that are not named are as with another configuration: AllAlpha and AllBeta name many.
 func (c *Configuration) sameDefaults(other *Configuration) bool {
 	of := func(c *Configuration) (text string) {
 		for _, name := range []string{"AllAlpha", "AllBeta"} {

@@ -14,7 +14,7 @@ type Forecast struct {
 	Running    int        // pods that run now, static ones not counted
 	Losses     []Loss     // by the change
 	Least      int        // how many of them are certain, though it may not be certain which
-	Static     []Loss     // static pods, by the change: nobody can drain them
+	Static     []Loss     // static pods, by the change: no drain removes them
 	Anyway     []Loss     // by any restart, with the configuration that runs too, static pods among them
 	LeastOfAll int        // how many pods are certain to go, by the change or by any restart, static ones not counted
 	Missing    []Unknown  // facts without which nothing is known
@@ -23,11 +23,11 @@ type Forecast struct {
 	Unmeasured []Loss     // running pods that a threshold may evict about which the facts say nothing
 }
 
-// A Loss is a running pod that is killed, or its containers started anew.
+// A Loss is a running pod that is killed, or whose containers are restarted.
 type Loss struct {
 	Namespace, Name, UID string
 	Reason               string // the kubelet's word, or one of ours
-	Restarted            bool   // the pod stays, its containers begin anew
+	Restarted            bool   // the pod stays, its containers restart
 	DaemonSet            bool   // it is on a drained node, too
 	Static               bool   // it does not come from the API
 	Certain              bool
@@ -41,19 +41,19 @@ type Unknown struct {
 	Why  string
 }
 
-// Known tells whether the facts were there: the Node, its pods and both configurations. A forecast that is known may have doubts.
+// Known reports whether the facts were there: the Node, its pods and both configurations. A forecast that is known may have doubts.
 func (f Forecast) Known() bool { return len(f.Missing) == 0 }
 
-// Sure tells whether a forecast is known and has no doubt about what the change does.
+// Sure reports whether a forecast is known and has no doubt about what the change does.
 func (f Forecast) Sure() bool {
 	uncertain := func(l Loss) bool { return !l.Certain }
 	return f.Known() && len(f.Doubts) == 0 && !slices.ContainsFunc(f.Losses, uncertain) && !slices.ContainsFunc(f.Static, uncertain)
 }
 
-// Lost are the running pods that certainly go, or whose containers certainly start again, where that is a reason to wait until the node is
-// drained: by the change, or by any restart, because the restart is our choice. Static pods are one, because a person has to know. Pods of a
-// DaemonSet are not where they stay and only their containers start again: nobody drains them. Where only the number of pods is certain, all
-// pods that it may be are in it.
+// Lost are the running pods that certainly go, or whose containers certainly start again, where that is a reason to
+// wait until the node is drained: by the change, or by any restart, because the restart is our choice. Static pods are
+// one, because a person has to know. Pods of a DaemonSet are not where they stay and only their containers start
+// again, because no drain removes them. Where only the number of pods is certain, all pods that it may be are in it.
 func (f Forecast) Lost() (lost []Loss) {
 	all := slices.Concat(f.Losses, f.Static, f.Anyway)
 	named := certain(f.Losses) + certain(f.Anyway)
@@ -90,7 +90,7 @@ func (f Forecast) Harm() int {
 	return max(harm, 0)
 }
 
-// counts tells whether a loss is a reason to wait.
+// counts reports whether a loss is a reason to wait.
 func (l Loss) counts() bool { return l.Static || !l.Restarted || !l.DaemonSet }
 
 func certain(losses []Loss) (count int) {
@@ -162,7 +162,8 @@ func missing(f Facts) (list []Unknown) {
 	return list
 }
 
-// compare tells what is the change's doing from what is any restart's. evicted is the word for pods that are admitted and may be evicted then.
+// compare separates what the change causes from what any restart causes. evicted is the reason for pods that are
+// admitted and may be evicted then.
 func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay, evicted verdict) {
 	byAdmission, evictable := 0, false
 	more := min(then.least-now.least, then.leastGone-now.leastGone) // by the change

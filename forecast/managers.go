@@ -23,8 +23,8 @@ func (m managers) clone() managers {
 	return m
 }
 
-// take gives the containers of a pod what they get alone, one after the other, or tells why not. What a pod got before it was refused stays
-// taken for a while.
+// take gives the containers of a pod what they get alone, one after the other, or returns why not. What a pod got
+// before it was refused stays taken for a while.
 func (a *admission) take(c *candidate) verdict {
 	doubt := admitted
 	turns, memory := make([]cpuTurn, len(a.managers.cpus)), make([]memoryTurn, len(a.managers.memory))
@@ -58,7 +58,7 @@ func (a *admission) take(c *candidate) verdict {
 	return doubt
 }
 
-// first is the verdict that comes first, but for one that is certain.
+// first is the verdict that comes first, unless another one is certain.
 func (v verdict) first(other verdict) verdict {
 	if !v.refused() || other.refused() && other.certain && !v.certain {
 		return other

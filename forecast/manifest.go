@@ -16,8 +16,8 @@ type Manifest struct {
 	Digest string      // of its content
 }
 
-// DecodeManifest reads a static pod from JSON, as far as a kubelet does that takes any Pod with a name. What the kubelet adds by default and a
-// forecast needs is added. Labels and annotations are kept.
+// DecodeManifest reads a static pod from JSON, as far as a kubelet does that takes any Pod with a name. What the
+// kubelet adds by default and a forecast needs is added. Labels and annotations are kept.
 func DecodeManifest(text []byte) (*corev1.Pod, error) {
 	var document struct {
 		APIVersion string `json:"apiVersion"`

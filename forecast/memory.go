@@ -23,8 +23,8 @@ type MemoryState struct {
 	Entries map[string]map[string]bool       // pods' containers that have memory
 }
 
-// MemoryAmounts are those of one kind on one node, in bytes. The kubelet computes without a sign, and where more is taken than there is it has
-// nearly all numbers.
+// MemoryAmounts are those of one kind on one node, in bytes. The kubelet computes without a sign, and where more is
+// taken than there is it has nearly all numbers.
 type MemoryAmounts struct {
 	Total    uint64 `json:"total"`
 	Reserved uint64 `json:"systemReserved"`
@@ -80,7 +80,7 @@ func (p memoryPool) clone() memoryPool {
 	return p
 }
 
-// memoryPoolsOf tells what the memory manager starts with, as poolsOf does of CPUs.
+// memoryPoolsOf returns what the memory manager starts with, as poolsOf does of CPUs.
 func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 	if c.MemoryManagerPolicy != "Static" {
 		return nil, nil
@@ -118,7 +118,7 @@ func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 	return pools, nil
 }
 
-// keepsMemory tells whether the memory manager starts with the state file that is there: of the same machine and the same reservations.
+// keepsMemory reports whether the memory manager starts with the state file that is there: of the same machine and the same reservations.
 func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]uint64) certainty {
 	state := h.MemoryState
 	if state == nil {
@@ -186,12 +186,12 @@ type memoryTurn struct {
 	doubted bool // it may have been refused before, and then takes nothing more
 }
 
-// keeps tells whether a container has its memory already.
+// keeps reports whether a container has its memory already.
 func (p *memoryPool) keeps(pod *candidate, c container) bool {
 	return p.has[pod.kubeletUID()][c.name] || p.allHave && pod.runs
 }
 
-// take gives a container its memory, or tells why not.
+// take gives a container its memory, or returns why not.
 func (p *memoryPool) take(t *memoryTurn, pod *candidate, c container) verdict {
 	if len(c.memory) == 0 {
 		return admitted

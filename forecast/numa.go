@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A numaRule is what a topology manager asks of pods that have to be near to their CPUs, memory and devices. The policies none and best-effort
-// refuse nobody.
+// A numaRule is what a topology manager asks of pods that have to be near to their CPUs, memory and devices. The
+// policies none and best-effort refuse no pod.
 type numaRule struct {
 	strict   bool
 	single   bool // all on one node
@@ -31,8 +31,9 @@ func numaRuleOf(c, now *Configuration, h Host) numaRule {
 
 const affinityError = "TopologyAffinityError"
 
-// place tells whether a pod is refused at this container because of where its CPUs, memory and devices are. What it has already stays where it
-// is; where it would get what it has not is not known, except on a machine of one node, which leaves no choice.
+// place reports whether a pod is refused at this container because of where its CPUs, memory and devices are. What it
+// has already stays where it is; where it would get what it has not is not known, except on a machine of one node,
+// which leaves no choice.
 func (m *managers) place(c *candidate, at int) verdict {
 	r := m.numa
 	if !r.strict || r.host.oneNode() {
@@ -74,7 +75,7 @@ func (m *managers) asked(containers []container) (cpus int, memory bool) {
 	return cpus, memory
 }
 
-// keep tells whether these containers of a pod certainly keep what they have.
+// keep reports whether these containers of a pod certainly keep what they have.
 func (m *managers) keep(c *candidate, containers []container) bool {
 	for _, wants := range containers {
 		for i := range m.cpus {

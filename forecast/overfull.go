@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// An Overfull cgroup would get a limit that is below what its processes take: the kernel ends some of them, or lets none begin. The kubelet, the
-// container runtime and the supervisor may be among them.
+// An Overfull cgroup would get a limit that is below what its processes take: the kernel ends some of them, or lets
+// none begin. The kubelet, the container runtime and the supervisor may be among them.
 type Overfull struct {
 	Cgroup      string // as the configuration names it
 	Field       string // that has the limit, such as systemReserved.memory
@@ -31,7 +31,7 @@ func (o Overfull) String() string {
 		", and the kubelet and the container runtime may be in it"
 }
 
-// overfull compares what the configuration that is to run enforces with what was measured. A limit that is there already is none of the change.
+// overfull compares what the next configuration enforces with what was measured. An existing limit is not part of the change.
 func overfull(f Facts) (list []Overfull) {
 	for _, e := range f.Then.Enforced() {
 		use, measured := f.Host.Cgroups[e.Cgroup]

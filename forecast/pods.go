@@ -15,14 +15,14 @@ import (
 // mostPods bounds a list, of pods that have not ended. The largest nodes have a few hundred.
 const mostPods = 2000
 
-// ReadPods reads a PodList as JSON. It holds one pod at a time, and keeps of each only what a forecast needs, and none that has ended: a list
-// of many pods is some megabytes of text. It never returns nil without an error.
+// ReadPods reads a PodList as JSON. It holds one pod at a time, and keeps of each only what a forecast needs, and none
+// that has ended: a list of many pods is some megabytes of text. It never returns nil without an error.
 func ReadPods(text io.Reader) ([]corev1.Pod, error) {
 	pods, _, err := ReadPodsAndEnds(text, func(End) {})
 	return pods, err
 }
 
-// ReadPodsAndEnds is ReadPods that tells of each pod that has ended. It gives the resourceVersion of the list, too.
+// ReadPodsAndEnds is ReadPods that also reports each pod that has ended, and the resourceVersion of the list.
 func ReadPodsAndEnds(text io.Reader, tell func(End)) (pods []corev1.Pod, version string, err error) {
 	decoder := json.NewDecoder(text)
 	switch version, err = enterItems(decoder); {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A hostPort is a port of the node that a pod asks for. One that another pod has is refused, whoever listens there.
+// A hostPort is a port of the node that a pod asks for. One that another pod has is refused, whatever process listens there.
 type hostPort struct {
 	ip       string // "" for all
 	protocol corev1.Protocol
@@ -43,7 +43,7 @@ func (p hostPort) conflicts(with hostPort) bool {
 	return p.port == with.port && p.protocol == with.protocol && (p.ip == with.ip || p.ip == "" || with.ip == "")
 }
 
-// portTaken says whose port the pod asks for; empty = nobody's.
+// portTaken returns the pod that has the port which this pod asks for; empty = none.
 func (a *admission) portTaken(c *candidate) string {
 	for _, other := range a.inside {
 		for _, has := range other.ports {

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// preempt makes room for a critical pod as the kubelet does: of the pods that were admitted before it, those of the lowest class first, and of
-// a class as few and as fitting ones as can be. It tells whether there were enough.
+// preempt makes room for a critical pod as the kubelet does: of the pods that were admitted before it, those of the
+// lowest class first, and of a class as few and as fitting ones as can be. It reports whether there were enough.
 func (a *admission) preempt(c *candidate, shortages []shortage) bool {
 	var classes [3][]*candidate // BestEffort, Burstable, Guaranteed
 	for _, other := range a.inside {
@@ -53,7 +53,7 @@ type choice struct {
 	equals map[*candidate]bool
 }
 
-// preemptable tells whether a critical pod may take the room of another one.
+// preemptable reports whether a critical pod may take the room of another one.
 func preemptable(by, other *candidate) bool {
 	if !other.critical {
 		return true
@@ -107,8 +107,8 @@ func (c *candidate) gives(name corev1.ResourceName) int64 {
 	return c.asks.scalars[name]
 }
 
-// nearest picks pods until nothing is needed any more, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
-// the kubelet takes any: first one that does not run, which costs nobody. The list is used up.
+// nearest picks pods until nothing more is needed, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
+// the kubelet takes any: first one that does not run, which costs no pod. The list is used up.
 func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bool) {
 	picked.equals = map[*candidate]bool{}
 	equals := map[*candidate][]*candidate{} // of each that is picked
@@ -142,7 +142,7 @@ func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bo
 	return picked, true
 }
 
-// compare tells which pod the kubelet takes first.
+// compare orders pods by which one the kubelet takes first.
 func (n needs) compare(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(n.distance(a), n.distance(b)), cmp.Compare(a.asks.memory, b.asks.memory), cmp.Compare(a.asks.milliCPU, b.asks.milliCPU))
 }

@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What is measured now moves until the kubelet measures it. This near to a threshold, in shares of the capacity, nobody can tell.
+// What is measured now moves until the kubelet measures it. This near to a threshold, in shares of the capacity, the result is unknown.
 const (
 	memoryMargin = 0.03
 	otherMargin  = 0.01
 )
 
-// A certainty tells whether something will be so.
+// A certainty reports whether something will be so.
 type certainty int
 
 const (
@@ -108,7 +108,7 @@ func podMemoryReading(h Host, r room) reading {
 	return reading{Amount: Amount{Available: r.podLimit - *h.PodsMemory, Capacity: r.podLimit}, margin: 1, memory: true}
 }
 
-// look compares one threshold. A file system that tells of no inodes, as btrfs, has none to run out of.
+// look compares one threshold. A file system that reports no inodes, as btrfs, has none to run out of.
 func (p *pressure) look(signal string, hard bool, t threshold, r reading) {
 	limit := t.of(r.Capacity)
 	switch {
@@ -142,8 +142,9 @@ func (p *pressure) look(signal string, hard bool, t threshold, r reading) {
 	}
 }
 
-// evicts is the word for pods that are admitted, where a hard threshold of memory is certainly met and was not. The eviction manager ends one after
-// the other until enough is free: at least one, and which is not known. With pods that end for another reason, enough may be free already.
+// evicts is the word for pods that are admitted, where a hard threshold of memory is certainly met and was not. The
+// eviction manager ends one after the other until enough is free: at least one, and which is not known. With pods that
+// end for another reason, enough may be free already.
 func (p *pressure) evicts(before *pressure) verdict {
 	if p.hardMemory < yes || before.hardMemory == yes {
 		return admitted
@@ -158,7 +159,7 @@ func stronger(a certainty, whyA string, b certainty, whyB string) (certainty, st
 	return a, whyA
 }
 
-// refuses tells what the pressure means for one pod. Memory alone is for those that asked for none.
+// refuses returns what the pressure means for one pod. Pressure of memory alone concerns pods that requested none.
 func (p *pressure) refuses(c *candidate) (certainty, string) {
 	if c.critical {
 		return no, ""

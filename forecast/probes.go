@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// asksStartupProbesAgain is the gate of kubelets from 1.35 on that do what the ones before always did: forget at their start which containers had
-// passed their startup probe.
+// asksStartupProbesAgain is the gate of kubelets from 1.35 on that do what the ones before always did: forget at their
+// start which containers had passed their startup probe.
 const asksStartupProbesAgain = "ChangeContainerStatusOnKubeletRestart"
 
 var startupProbesStay = version.MajorMinor(1, 35)
 
-// startupProbeDoubts are about probes that passed long ago. A kubelet that starts may ask them again, and starts a container anew whose probe fails
-// now: seen with 1.36.3 and the gate, and read in 1.30 to 1.34.
+// startupProbeDoubts are about probes that passed long ago. A kubelet that starts may ask them again, and restarts a
+// container whose probe fails now: seen with 1.36.3 and the gate, and read in 1.30 to 1.34.
 func startupProbeDoubts(f Facts, list []*candidate) []Unknown {
 	of, err := version.ParseGeneric(f.Node.Status.NodeInfo.KubeletVersion)
 	if err == nil && of.AtLeast(startupProbesStay) && !f.Then.FeatureGates[asksStartupProbesAgain] {
@@ -30,5 +30,5 @@ func startupProbeDoubts(f Facts, list []*candidate) []Unknown {
 	if probed == 0 {
 		return nil
 	}
-	return []Unknown{{"startup probes", fmt.Sprintf("those of %d pods are asked again, and a container whose probe fails now is started anew", probed)}}
+	return []Unknown{{"startup probes", fmt.Sprintf("those of %d pods are asked again, and a container whose probe fails now is restarted", probed)}}
 }

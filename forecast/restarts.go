@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reasons of ours, where the kubelet says nothing: it admits the pods and ends their containers all the same.
+// Reasons of ours, where the kubelet says nothing: it admits the pods and ends their containers anyway.
 const (
 	CgroupRoot       = "CgroupRoot"       // their cgroups are not where this kubelet looks for them
 	CgroupsPerQOS    = "CgroupsPerQOS"    // they have none yet
@@ -16,7 +16,8 @@ const (
 	StaticPodURL     = "StaticPodURL"
 )
 
-// startsAnew tells whether a pod that is ended for that reason stays, with other containers. What is read elsewhere is another pod, or none.
+// startsAnew reports whether a pod that is ended for that reason stays, with other containers. What is read elsewhere
+// is another pod, or none.
 func startsAnew(reason string) bool {
 	switch reason {
 	case CgroupRoot, CgroupsPerQOS, CgroupDriver, ContainerRuntime:
@@ -25,7 +26,7 @@ func startsAnew(reason string) bool {
 	return false
 }
 
-// restart tells what the change does to a pod that is admitted.
+// restart returns what the change does to a pod that is admitted.
 func restart(f Facts, c *candidate) verdict {
 	now, then := f.Now, f.Then
 	if v := f.readAgain(c); v.refused() && !f.readsOther() {
@@ -39,7 +40,7 @@ func restart(f Facts, c *candidate) verdict {
 	case source == "http" && f.OtherPodHeaders:
 		return verdict{Reason: StaticPodURL, why: "its URL is asked with other headers, and may answer with other pods"}
 	case !f.SameRuntime && Socket(now.ContainerRuntimeEndpoint) != Socket(then.ContainerRuntimeEndpoint):
-		return verdict{Reason: ContainerRuntime, certain: true, why: "it is started anew in the other runtime, and goes on in this one"}
+		return verdict{Reason: ContainerRuntime, certain: true, why: "it is started again in the other runtime, and continues in this one"}
 	case !then.perQOS(): // no pod has a cgroup that could be missing
 	case !now.perQOS():
 		return verdict{Reason: CgroupsPerQOS, certain: true, why: "it has no cgroup of its own"}

@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Sandbox is a pod that runs, as the container runtime knows it. The kubelet's pods are those: one that the API does not show may be among them.
+// A Sandbox is a pod that runs, as the container runtime knows it. The kubelet's pods are those: one that the API does
+// not show may be among them.
 type Sandbox struct {
 	ID                   string
 	Namespace, Name, UID string
@@ -14,7 +15,7 @@ type Sandbox struct {
 	Labels, Annotations map[string]string // of a static pod: those of its manifest, and what the kubelet adds
 }
 
-// Static tells whether the pod does not come from the API.
+// Static reports whether the pod does not come from the API.
 func (s *Sandbox) Static() bool { return s.Source != "" && s.Source != "api" }
 
 // ReadyUIDs are the uids, as the kubelet has them, of the pods of these sandboxes.
@@ -26,8 +27,8 @@ func ReadyUIDs(sandboxes []Sandbox) map[types.UID]bool {
 	return ready
 }
 
-// WithoutPod are the sandboxes of pods of the API that are neither among these pods nor among those that have ended. Where there are none, a list of
-// pods lacks no pod that runs.
+// WithoutPod are the sandboxes of pods of the API that are neither among these pods nor among those that have ended.
+// Where there are none, a list of pods lacks no pod that runs.
 func WithoutPod(sandboxes []Sandbox, pods []corev1.Pod, ended map[types.UID]bool) (missing []Sandbox) {
 	listed := map[types.UID]bool{}
 	for i := range pods {

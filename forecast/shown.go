@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// otherThanShown compares what the Node shows with the machine as it is, and with what the configuration that runs should give. A kubelet may
-// not have said it yet, and one that runs knows the machine of its own start. What is allocatable is computed, so no loss depends on what is
-// shown.
+// otherThanShown compares what the Node shows with the machine as it is, and with what the configuration that runs
+// should give. A kubelet may not have said it yet, and one that runs knows the machine of its own start. What is
+// allocatable is computed, so no loss depends on what is shown.
 func otherThanShown(f Facts) (list []Unknown) {
 	shown, found := amountsOf(f.Node.Status.Capacity), capacityOf(f.Node, f.Host)
 	for _, d := range shown.differences(found) {
 		list = append(list, Unknown{"the Node's capacity " + string(d.name),
 			"it is " + quantityText(d.name, d.shown) + ", and a kubelet that starts now finds " + quantityText(d.name, d.found)})
 	}
-	given, _ := roomOf(f.Now, f.Node, Host{}) // an error is told before
+	given, _ := roomOf(f.Now, f.Node, Host{}) // an error was reported before
 	shown = amountsOf(f.Node.Status.Allocatable)
 	differences := amounts{milliCPU: shown.milliCPU, memory: shown.memory}.differences(amounts{milliCPU: given.milliCPU, memory: given.memory})
 	if pods := f.Node.Status.Allocatable[corev1.ResourcePods]; pods.Value() != given.pods {

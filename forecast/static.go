@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reasons of ours for a static pod that any restart of the kubelet ends, because the folder of static pods has another one than what runs.
+// Reasons of ours for a static pod that any restart of the kubelet ends, because the folder of static pods differs from what runs.
 const (
 	StaticPodTwice   = "StaticPodTwice"   // several files have it, and the restart may bring that of another one
 	StaticPodGone    = "StaticPodGone"    // no file has it
@@ -29,7 +29,8 @@ type cast struct {
 	open      []Unknown
 }
 
-// cast joins the pods of the API with those of the container runtime and with the manifests of static pods: a static pod need not be in the API.
+// cast joins the pods of the API with those of the container runtime and with the manifests of static pods: a static
+// pod need not be in the API.
 func (f Facts) cast() cast {
 	var c cast
 	c.now = candidates(f.Node, f.Pods)
@@ -60,8 +61,8 @@ func (f Facts) cast() cast {
 	return c
 }
 
-// runs tells whether a pod runs. The object in the API of a static pod is a copy: while the pod runs, the copy can be Pending because it was made
-// again just now, or terminating because a person deletes it.
+// runs reports whether a pod runs. The object in the API of a static pod is a copy: while the pod runs, the copy can
+// be Pending because it was made again just now, or terminating because a person deletes it.
 func (f Facts) runs(c *candidate, ready map[types.UID]bool) bool {
 	switch {
 	case !c.static:
@@ -72,8 +73,8 @@ func (f Facts) runs(c *candidate, ready map[types.UID]bool) bool {
 	return Runs(c.pod, nil) || ready[types.UID(c.kubeletUID())]
 }
 
-// readsOther tells whether static pods are read from another place. The same folder under another name is one, too: the path of a file is part of the
-// uid of its pod.
+// readsOther reports whether static pods are read from another place. The same folder under another name is one, too:
+// the path of a file is part of the uid of its pod.
 func (f Facts) readsOther() bool { return f.Now.StaticPodFolder() != f.Then.StaticPodFolder() }
 
 // addSandboxes adds the static pods that run without an object in the API. An object of the same name can be of an older manifest.
@@ -103,9 +104,10 @@ func (c *cast) addSandboxes(f Facts) {
 	}
 }
 
-// addManifests adds the pods of files that nobody shows to run. Where the container runtime cannot be asked, they do. One that several files have
-// runs, too: where it does not now, the kubelet is about to put the pod of one file in the place of another's. One that the kubelet has refused, or
-// that has ended, is admitted anew, before the pods of the API, and takes their room.
+// addManifests adds the pods of files that are not known to run. Where the container runtime cannot be asked, they do.
+// One that several files have runs, too: where it does not now, the kubelet is about to replace the pod of one file
+// with that of another. One that the kubelet has refused, or that has ended, is admitted again, before the pods of the
+// API, and takes their room.
 func (c *cast) addManifests(f Facts) {
 	known := c.staticKeys()
 	for _, m := range f.Manifests[f.Now.StaticPodFolder()] {
@@ -174,7 +176,7 @@ func (c *candidate) kubeletUID() string {
 	return string(c.pod.UID)
 }
 
-// readAgain tells what the restart does to a static pod whose file is read again from the same folder.
+// readAgain returns what the restart does to a static pod whose file is read again from the same folder.
 func (f Facts) readAgain(c *candidate) verdict {
 	all, read := f.Manifests[f.Now.StaticPodFolder()]
 	if c.source() != "file" || !read {
@@ -202,8 +204,8 @@ func (f Facts) readAgain(c *candidate) verdict {
 		why: "several files in " + f.Now.StaticPodPath + " have it, and the restart may bring that of another one"}
 }
 
-// runsOther tells whether the pod that runs is certainly not the one of the file: a label or an annotation differs. A manifest with a uid of its own
-// can be changed without that.
+// runsOther reports whether the pod that runs is certainly not the one of the file: a label or an annotation differs.
+// A manifest with a uid of its own can be changed without that.
 func (f Facts) runsOther(c *candidate, m Manifest) bool {
 	i := slices.IndexFunc(f.Sandboxes, func(s Sandbox) bool { return s.UID == c.kubeletUID() })
 	if i < 0 || m.Pod.UID != "" {

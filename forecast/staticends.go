@@ -21,7 +21,7 @@ func (f Facts) StaticPods() (list []StaticPod) {
 	return list
 }
 
-// digestsOf tells what the files of a static pod have.
+// digestsOf returns what the files of a static pod contain.
 func (f Facts) digestsOf(key string) (digests string) {
 	for _, m := range f.manifestsOf(f.Now, key) {
 		digests += m.Digest + " "
@@ -29,7 +29,8 @@ func (f Facts) digestsOf(key string) (digests string) {
 	return digests
 }
 
-// EndedIn tells whether a restart has ended the pod, by the facts after it. One whose files were changed or removed meanwhile was ended for that.
+// EndedIn reports whether a restart has ended the pod, by the facts after it. One whose files were changed or removed
+// in between was ended because of that.
 func (s StaticPod) EndedIn(after Facts) bool {
 	if after.Sandboxes == nil {
 		return false

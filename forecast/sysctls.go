@@ -13,8 +13,9 @@ var safeSysctls = []string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_ran
 var perhapsSafe = []string{"net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
 	"net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 
-// forbidden tells which of a pod's sysctls, with dots, the configuration does not allow; "" for none. It is certain unless a newer kubelet may think
-// it safe: known says that the configuration which runs has to allow it by name, so that it is not.
+// forbidden returns a sysctl of the pod, with dots, that the configuration does not allow; "" for none. It is certain
+// unless a newer kubelet may think it safe: known says that the configuration which runs has to allow it by name, so
+// that it is not.
 func (c *Configuration) forbidden(sysctls []string, now *Configuration) (name string, certain bool) {
 	for _, sysctl := range sysctls {
 		if slices.Contains(safeSysctls, sysctl) || c.allows(sysctl) {

@@ -17,22 +17,23 @@ const mostTurns = 24
 // A replay is what a kubelet may do, over all orders that were tried.
 type replay struct {
 	verdicts map[*candidate]verdict
-	// How many running pods go in each order, static ones not counted: when those in doubt stay, and when all of them make room. Then those are
-	// not counted that may stay although others go.
+	// How many running pods go in each order, static ones not counted: when those in doubt stay, and when all of them
+	// make room. Then those are not counted that may stay although others go.
 	least, leastGone int
 }
 
-// replay tries the orders that may be. Pods of one second come in any: one that is refused in some of them only is not certain. How many are
-// refused is exact where such pods ask for the same, as those of a Deployment; where they differ, the orders that are tried come near.
+// replay tries the orders that may be. Pods of one second come in any: one that is refused in some of them only is not
+// certain. How many are refused is exact where such pods ask for the same, as those of a Deployment; where they
+// differ, the orders that are tried come near.
 func (w world) replay(list []*candidate) replay {
 	if w.room.lacks != "" {
-		return replay{} // a kubelet that ends at its start kills nobody
+		return replay{} // a kubelet that ends at its start kills no pod
 	}
 	r := replay{verdicts: map[*candidate]verdict{}, least: len(list), leastGone: len(list)}
 	rounds := rounds{replay: &r, times: map[*candidate]int{}, either: map[*candidate]verdict{}}
 	order := kubeletOrder(list)
 	if !rounds.try(w, order, false) && !slices.ContainsFunc(order, (*candidate).holdsOther) {
-		return r // all fit beside each other, in any order
+		return r // all fit together, in any order
 	}
 	rounds.try(w, order, true)
 	tied := ties(order)
@@ -60,7 +61,8 @@ func (w world) replay(list []*candidate) replay {
 	return r
 }
 
-// holdsOther tells whether a pod takes something else than it asks for, as one does that is resized: then what is left depends on who comes first.
+// holdsOther reports whether a pod takes something else than it asks for, as one does that is resized: then what is
+// left depends on who comes first.
 func (c *candidate) holdsOther() bool { return c.holds.plain() != c.asks.plain() }
 
 // Rounds are what was tried.
@@ -68,11 +70,11 @@ type rounds struct {
 	*replay
 	made   int
 	times  map[*candidate]int     // how often each was refused
-	either map[*candidate]verdict // of pods that may make room in the place of an equal
+	either map[*candidate]verdict // of pods that may make room instead of an equal
 }
 
-// try admits in one order, and tells whether the order may count. Pods in doubt stay the first time, and then go: those for a shared reason,
-// those for their own, and all.
+// try admits in one order, and reports whether the order may count. Pods in doubt stay the first time, and then go:
+// those for a shared reason, those for their own, and all.
 func (r *rounds) try(w world, order []*candidate, lastOfEquals bool) (ordered bool) {
 	a := w.admit(order, turn{lastOfEquals: lastOfEquals})
 	stay, ordered := r.count(a)
@@ -90,7 +92,7 @@ func (r *rounds) try(w world, order []*candidate, lastOfEquals bool) (ordered bo
 	return ordered
 }
 
-// count adds what a kubelet did in one round, and tells how many running pods it cost.
+// count adds what a kubelet did in one round, and returns how many running pods it cost.
 func (r *rounds) count(a *admission) (lost int, ordered bool) {
 	r.made++
 	maps.Copy(r.either, a.either)
@@ -150,7 +152,7 @@ func (r replay) alike(equals []*candidate) {
 	}
 }
 
-// A tie is pods of one second, which stand beside each other, by kind. Static pods are of a second of their own.
+// A tie is pods of one second, which are adjacent, by kind. Static pods are of a second of their own.
 type tie struct {
 	from  int
 	kinds [][]*candidate
@@ -215,8 +217,8 @@ func (c *candidate) kind() kind {
 
 func (a amounts) plain() [3]int64 { return [3]int64{a.milliCPU, a.memory, a.storage} }
 
-// otherOrders are those in which pods of one second change places: each kind comes first once and last once, in each second beside all that
-// may be in the others, where these are not too many.
+// otherOrders are those in which pods of one second change places: each kind comes first once and last once, in each
+// second next to all that may be in the others, where these are not too many.
 func otherOrders(order []*candidate, tied []tie) (tried [][]*candidate) {
 	if len(tied) == 0 {
 		return nil

@@ -31,7 +31,7 @@ func (h Host) unit(of func(CPU) int) map[int]int {
 	return sizes
 }
 
-// uniform tells whether all units of a kind are of one size.
+// uniform reports whether all units of a kind are of one size.
 func uniform(sizes map[int]int) bool {
 	return len(slices.Compact(slices.Sorted(maps.Values(sizes)))) <= 1
 }
@@ -64,11 +64,12 @@ func (h Host) nodesOf(cpus []int) int {
 	return len(nodes)
 }
 
-// oneNode tells whether the machine has one NUMA node, so that there is nothing to choose.
+// oneNode reports whether the machine has one NUMA node, so that there is nothing to choose.
 func (h Host) oneNode() bool { return len(h.NUMANodes) == 1 }
 
-// first is which CPUs the static CPU manager takes of all of them, where nothing is given away yet: whole nodes, sockets and cores, the lowest
-// first. It is not known of machines whose units differ, nor with the options that spread CPUs.
+// first is which CPUs the static CPU manager takes of all of them, where nothing is given away yet: whole nodes,
+// sockets and cores, the lowest first. It is not known of machines whose units differ, nor with the options that
+// spread CPUs.
 func (h Host) first(count int, options map[string]string) (cpus []int, known bool) {
 	cores, sockets, nodes := h.unit(func(c CPU) int { return c.Core }), h.unit(func(c CPU) int { return c.Socket }), h.unit(func(c CPU) int { return c.Node })
 	if len(h.CPUs) < count || !uniform(cores) || !uniform(sockets) || !uniform(nodes) || isOn(options, preferUncoreCache) ||

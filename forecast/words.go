@@ -10,7 +10,7 @@ import (
 )
 
 // Sentence says in one line what the restart would do, and names at most so many pods of each kind. What any restart would do, with the
-// configuration that runs too, is told apart.
+// configuration that runs too, is reported separately.
 func (f Forecast) Sentence(names int) string {
 	text := f.sentence(names)
 	if len(f.Static) > 0 {

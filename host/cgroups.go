@@ -58,8 +58,8 @@ func (c cgroups) workingSet(name string) (*int64, error) {
 	return &used, nil
 }
 
-// CgroupUses measures what the processes in these cgroups take, by the names that a configuration gives them. One that is not there has no use, and
-// a kubelet that is to limit it ends at its start.
+// CgroupUses measures what the processes in these cgroups take, by the names that a configuration gives them. One that
+// is not there has no use, and a kubelet that is to limit it ends at its start.
 func CgroupUses(names []string) (map[string]forecast.CgroupUse, error) {
 	return machine{sys: "/sys"}.cgroups().uses(names)
 }

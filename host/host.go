@@ -32,7 +32,8 @@ type Kubelet struct {
 // ErrSilent says that the container runtime has not answered. Any other error is that something cannot be measured here.
 var ErrSilent = errors.New("the container runtime has not answered")
 
-// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 5 s, and is ErrSilent.
+// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up
+// for 5 s, and is ErrSilent.
 func Look(ctx context.Context, k Kubelet) (forecast.Host, error) { return look(ctx, "/", k) }
 
 // look measures the machine whose /proc and /sys are below root.
@@ -86,7 +87,7 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	return h, errors.Join(errs...)
 }
 
-// Same tells whether two paths are one file, socket or folder, by links too. What is not there is not.
+// Same reports whether two paths are one file, socket or folder, by links too. What is not there is not.
 func Same(a, b string) bool {
 	first, err := os.Stat(a)
 	if err != nil {

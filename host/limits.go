@@ -24,7 +24,7 @@ const CgroupMount = "/sys/fs/cgroup"
 type Limit struct {
 	File  string // below [CgroupMount]
 	Value string
-	Gone  bool     // there is no such file any more
+	Gone  bool     // the file no longer exists
 	Sets  []string // what a kubelet makes of it, as the kernel may show that; nil: it leaves it alone
 }
 
@@ -64,8 +64,8 @@ func (c cgroups) shown(content string) string {
 	return value
 }
 
-// CgroupPaths are where the cgroup of a configuration's name may be: as it is written, and where the kubelet's systemd driver finds it, which
-// takes the last part of the name for that of a slice.
+// CgroupPaths are where the cgroup of a configuration's name may be: as it is written, and where the kubelet's systemd
+// driver finds it, which takes the last part of the name for that of a slice.
 func CgroupPaths(name string) []string {
 	written := path.Join("/", name)
 	last := strings.TrimSuffix(path.Base(written), ".slice")
@@ -188,7 +188,8 @@ func sharesWritten(milliCPU int64) []string {
 	return nil
 }
 
-// weightWritten has both ways in which kubelets make a weight of shares: along a line, and newer ones so that 1024 shares are the kernel's own 100.
+// weightWritten has both ways in which kubelets make a weight of shares: along a line, and newer ones so that 1024
+// shares are the kernel's own 100.
 func weightWritten(milliCPU int64) []string {
 	shares := sharesOf(milliCPU)
 	if shares < 0 {

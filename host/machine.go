@@ -41,7 +41,7 @@ func (m machine) memoryTotal() (int64, error) {
 	}
 	total := meminfo["MemTotal:"] * 1024
 	if total == 0 {
-		return 0, fmt.Errorf("%s tells of no memory", filepath.Join(m.proc, "meminfo"))
+		return 0, fmt.Errorf("%s shows no memory", filepath.Join(m.proc, "meminfo"))
 	}
 	return total, nil
 }
@@ -56,7 +56,7 @@ func (m machine) processes() (*forecast.Amount, error) {
 		}
 	}
 	if limit < 0 {
-		return nil, fmt.Errorf("%s tells of no limit of processes", filepath.Join(m.proc, "sys/kernel"))
+		return nil, fmt.Errorf("%s shows no limit of processes", filepath.Join(m.proc, "sys/kernel"))
 	}
 	file := filepath.Join(m.proc, "loadavg")
 	content, err := os.ReadFile(file)
@@ -69,7 +69,7 @@ func (m machine) processes() (*forecast.Amount, error) {
 			return &forecast.Amount{Available: limit - count, Capacity: limit}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s does not tell how many processes there are", file)
+	return nil, fmt.Errorf("%s does not show how many processes there are", file)
 }
 
 // filesystem asks the one that has this folder. Its size as a kubelet counts it is 0 for ZFS, whose own numbers a kubelet adds up.

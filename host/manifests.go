@@ -24,8 +24,9 @@ const (
 	mostManifests = 500
 )
 
-// Manifests are the files that a kubelet reads static pods from, in its order: all of a folder that are not hidden, whatever their names end with, and
-// no folders; or a file alone. What is not there has none. It never returns nil without an error.
+// Manifests are the files that a kubelet reads static pods from, in its order: all of a folder that are not hidden,
+// whatever their names end with, and no folders; or a file alone. What is not there has none. It never returns nil
+// without an error.
 func Manifests(path string) ([]forecast.Manifest, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

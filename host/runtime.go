@@ -40,7 +40,8 @@ type runtime struct {
 	connections []net.Conn
 }
 
-// newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http (packaging/compile.sh).
+// newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http
+// (packaging/compile.sh).
 func newRuntime(endpoint string) *runtime {
 	socket := forecast.Socket(endpoint)
 	r := &runtime{}
@@ -81,7 +82,8 @@ func RuntimeAnswers(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// RuntimeRefuses tells why nobody takes connections at the container runtime's socket; nil where somebody does, whether they answer or not.
+// RuntimeRefuses returns why no process accepts connections at the container runtime's socket. It returns nil if one
+// does, whether it answers or not.
 func RuntimeRefuses(ctx context.Context, endpoint string) error {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "unix", forecast.Socket(endpoint))
@@ -134,7 +136,7 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("the container runtime answers %s with status %s: %s", e.method, e.code, e.message)
 }
 
-// knowsNot tells whether the error is that the runtime does not know the method.
+// knowsNot reports whether the error is that the runtime does not know the method.
 func knowsNot(err error) bool {
 	var status statusError
 	return errors.As(err, &status) && status.code == unimplemented

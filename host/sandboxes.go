@@ -84,7 +84,8 @@ func decodeSandboxes(answer []byte) ([]forecast.Sandbox, error) {
 	return list, nil
 }
 
-// decodeSandbox reads a PodSandbox: its id (1), state (3), labels (5) and annotations (6). One that is not ready, or not a kubelet's, is left out.
+// decodeSandbox reads a PodSandbox: its id (1), state (3), labels (5) and annotations (6). One that is not ready, or
+// not a kubelet's, is left out.
 func decodeSandbox(item []byte) (s forecast.Sandbox, ofKubelet bool, err error) {
 	labels, annotations := map[string]string{}, map[string]string{}
 	ready := true

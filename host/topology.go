@@ -22,7 +22,7 @@ var (
 	hugePagesFolder = regexp.MustCompile(`^hugepages-([0-9]+)kB$`)
 )
 
-// cpus are those that are online, sorted; nil where the kernel does not tell of them. Where it tells of no NUMA nodes, each socket is one.
+// cpus returns the online CPUs, sorted; nil if the kernel does not list them. If it lists no NUMA nodes, each socket counts as one.
 func (m machine) cpus() (cpus []forecast.CPU) {
 	folder := filepath.Join(m.sys, "devices/system/cpu")
 	nodes := m.nodesOfCPUs()
@@ -67,11 +67,13 @@ func (m machine) nodesOfCPUs() map[int]int {
 	return nodes
 }
 
-// numaNodes are those that the kernel tells of, sorted; where it tells of none, one for each socket.
+// numaNodes returns those that the kernel lists, sorted; if it lists none, one for each socket.
 func (m machine) numaNodes(cpus []forecast.CPU) (nodes []forecast.NUMANode) {
 	folder := filepath.Join(m.sys, "devices/system/node")
 	for id, name := range numbered(folder, nodeFolder) {
-		nodes = append(nodes, forecast.NUMANode{ID: id, Memory: nodeMemory(filepath.Join(folder, name, "meminfo")), HugePages: hugePages(filepath.Join(folder, name, "hugepages"))})
+		nodes = append(nodes, forecast.NUMANode{
+			ID: id, Memory: nodeMemory(filepath.Join(folder, name, "meminfo")), HugePages: hugePages(filepath.Join(folder, name, "hugepages")),
+		})
 	}
 	if len(nodes) == 0 {
 		for _, c := range cpus {

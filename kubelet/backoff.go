@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// The wait before the next start of a kubelet that ended. It begins anew after a stable time, and for another configuration.
+// The wait before the next start of a kubelet that ended. It is reset after a stable time, and for another configuration.
 const (
 	backoffFirst = 250 * time.Millisecond
 	backoffMost  = 10 * time.Second

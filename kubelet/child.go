@@ -22,8 +22,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// A runtime that refuses no connection is asked, and once more where it did not answer: on a busy host it may be us who had no turn. All of it
-// ends within 2 s.
+// A runtime that refuses no connection is asked, and once more where it did not answer: on a busy host it may be us
+// who had no turn. All of it ends within 2 s.
 const (
 	runtimeDialWait = 100 * time.Millisecond
 	runtimeAskWait  = 900 * time.Millisecond
@@ -84,10 +84,10 @@ func (c *Child) FallBackTo(file string) {
 // Started is when it was.
 func (c *Child) Started() time.Time { return c.started }
 
-// Locked tells whether it holds the lock file for as long as it lives.
+// Locked reports whether it holds the lock file for as long as it lives.
 func (c *Child) Locked() bool { return c.locked }
 
-// Attend watches the child, tells of it, and returns when it has ended and that was told.
+// Attend watches the child, reports its events, and returns when it has ended and its end was reported.
 func (c *Child) Attend(ctx context.Context, tell func(Event)) {
 	watching, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
@@ -131,7 +131,7 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.Words = "its exit status is unavailable: " + err.Error()
 	} else if status, known := state.Sys().(syscall.WaitStatus); known && status.Signaled() {
 		exited.Words = "killed by " + unix.SignalName(status.Signal())
-		if status.Signal() == syscall.SIGKILL { // it comes from outside: no words of the kubelet explain it
+		if status.Signal() == syscall.SIGKILL { // it comes from outside: no message of the kubelet explains it
 			exited.Words, log = exited.Words+c.wantOfMemory(), nil
 		}
 	} else {
@@ -166,25 +166,25 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 	if healthy >= stableAfter {
 		c.launcher.ResetDelay()
 	}
-	// What we asked for, and somebody's SIGTERM to a healthy kubelet, leave the backoff as it is.
+	// A requested end, and a foreign SIGTERM to a healthy kubelet, leave the backoff as it is.
 	if !exited.Asked && (exited.Code != 0 || healthy == 0) {
 		exited.Delay = c.launcher.Delay()
 	}
 	return exited
 }
 
-// wantOfMemory tells that the kernel has killed processes of this unit during the child's life. Such an end counts like any other: a
+// wantOfMemory reports that the kernel has killed processes of this unit during the child's life. Such an end counts like any other: a
 // configuration can be what takes the memory, and the control tells it from a node that has none.
 func (c *Child) wantOfMemory() string {
 	kills := c.launcher.countKills()
 	if c.killsBefore < 0 || kills <= c.killsBefore {
 		return ""
 	}
-	return fmt.Sprintf(", for want of memory: the kernel killed %d processes of this unit", kills-c.killsBefore)
+	return fmt.Sprintf(", for lack of memory: the kernel killed %d processes of this unit", kills-c.killsBefore)
 }
 
-// runtimeDown: the container runtime does not answer, or did not answer the kubelet by its last error, and the fallback would ask the same one
-// (rule 8). A kubelet whose files cannot be decoded has not asked any.
+// runtimeDown: the container runtime does not answer, or did not answer the kubelet by its last error, and the
+// fallback would ask the same one (rule 8). A kubelet whose files cannot be decoded has not asked any.
 func (c *Child) runtimeDown(last string) bool {
 	if c.endpoints.Runtime == "" {
 		return false
@@ -224,7 +224,7 @@ func refusesConnections(path string, wait time.Duration) bool {
 	return false
 }
 
-// Stop asks the kubelet to end, and makes it after the grace time. It returns when it has ended; Attend tells of that.
+// Stop asks the kubelet to end, and makes it after the grace time. It returns when it has ended; Attend reports that.
 func (c *Child) Stop(grace time.Duration) {
 	c.asked.Store(true)
 	c.end(syscall.SIGTERM, grace)

@@ -15,8 +15,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// notInUseFor is how long a command line has to say so before it is believed of a child that is not healthy: a script may become other programs on its
-// way to the kubelet.
+// notInUseFor is how long a command line has to say so before it is believed of a child that is not healthy: a script
+// may become other programs on its way to the kubelet.
 const notInUseFor = time.Second
 
 // use is what the child's command line says, as far as it was looked at: why it is not in use, or nothing against it.
@@ -36,7 +36,7 @@ func (c *Child) lookAtUse(healthy bool, tell func(Event)) {
 	}
 }
 
-// tellUse tells what was seen last, if that is news. Of a child that has ended it is what has ended.
+// tellUse reports what was seen last, if that is news. Of a child that has ended it is what has ended.
 func (c *Child) tellUse(tell func(Event)) {
 	if c.use.told != c.use.seen {
 		c.use.told = c.use.seen
@@ -44,8 +44,8 @@ func (c *Child) tellUse(tell func(Event)) {
 	}
 }
 
-// notInUse says why the child does not run with the configuration that it was given: a script in its place has handed on other arguments. The last
-// --config counts, as in the kubelet. A command line that cannot be read says nothing.
+// notInUse says why the child does not run with the configuration that it was given: a script in its place has handed
+// on other arguments. The last --config counts, as in the kubelet. A command line that cannot be read says nothing.
 func (c *Child) notInUse() (why string, known bool) {
 	words := zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", c.command.Process.Pid))
 	if c.given == "" || len(words) == 0 {

@@ -15,25 +15,26 @@ import (
 //	1.26 to 1.36        "KubeletConfiguration" configuration=< and indented JSON in internal names; with JSON logging inline
 //	from 1.37 on        "Effective KubeletConfiguration" config=< and YAML in the names of v1beta1; with JSON logging a string
 //
-// It can hold secrets, and whatever somebody wrote into a configuration. So it is taken out of the output before that is searched or quoted.
+// It can hold secrets, and anything that users wrote into a configuration. So it is taken out of the output before
+// that is searched or quoted.
 var (
 	tellsText = regexp.MustCompile(`^I\d{4} \d\d:\d\d:\d\d\.\d+ +(\d+) server\.go:\d+\] "(?:Effective )?KubeletConfiguration" config(?:uration)?=`)
 	tellsJSON = regexp.MustCompile(`^\{[^{]*"msg":"(?:Effective )?KubeletConfiguration",`)
 )
 
 const (
-	tellingHead = 512     // bytes, within which a line says whether it tells
+	tellingHead = 512     // bytes, within which a line reports whether it tells
 	maxTold     = 4 << 20 // bytes; what is longer is not read at all, rather than in part
 )
 
-// teller takes what a kubelet tells of its configuration out of a stream of its output. The first telling counts.
+// teller takes what a kubelet prints of its configuration out of a stream of its output. The first print counts.
 type teller struct {
 	state tellerState
 	line  []byte // the beginning of a line, of which it is not clear yet whether it tells
 	told  []byte // without klog's indentation; nil when it cannot be read, or is too long
 	lost  bool   // it is too long
 	ended bool   // it was heard to its end
-	pid   string // of who told a Go value, whose lines can look like those of a log; "" is nobody
+	pid   string // of the writer of a Go value, whose lines can look like those of a log; "" is none
 }
 
 type tellerState int
@@ -98,7 +99,7 @@ func (t *teller) judge(ends bool) (rest []byte) {
 	switch {
 	case text != nil && string(line[text[1]:]) == "<\n":
 		t.state = blockBegins
-	case text != nil: // a Go value: as the first it ends the telling, and nothing was told
+	case text != nil: // a Go value: as the first it ends the search, and nothing was found
 		t.pid = string(line[text[2]:text[3]])
 		t.state = lineTells
 		t.next(ends, lineBegins)
@@ -133,7 +134,7 @@ func (t *teller) hear(part []byte) {
 	}
 }
 
-// configuration is what was told, in the field names of v1beta1; nil when nothing was, or it cannot be read.
+// configuration is what was printed, in the field names of v1beta1; nil if nothing was, or it cannot be read.
 func (t *teller) configuration() map[string]any {
 	if !t.ended || t.lost {
 		return nil

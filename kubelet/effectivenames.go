@@ -8,7 +8,7 @@ import (
 )
 
 // Kubelets up to 1.36 tell their configuration in the field names of their own internal type. In v1beta1 these begin with a small letter,
-// but for the ones below (pkg/kubelet/apis/config and k8s.io/kubelet/config/v1beta1, the same from Kubernetes 1.26 to 1.36).
+// except the ones below (pkg/kubelet/apis/config and k8s.io/kubelet/config/v1beta1, the same from Kubernetes 1.26 to 1.36).
 var fieldNames = map[string]string{
 	"CPUCFSQuota":               "cpuCFSQuota",
 	"CPUCFSQuotaPeriod":         "cpuCFSQuotaPeriod",
@@ -30,7 +30,7 @@ var fieldNames = map[string]string{
 }
 
 // structFields are the fields, in the names of v1beta1, whose values have fields of the internal type in turn. What is in any other mapping
-// was named by whoever wrote the configuration, and stays as it is.
+// was named by the author of the configuration, and stays as it is.
 var structFields = map[string]bool{
 	"authentication":                   true,
 	"anonymous":                        true,

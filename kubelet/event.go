@@ -4,7 +4,7 @@ package kubelet
 
 import "time"
 
-// Event is what is told of a child: Healthy, Unhealthy, PortSeen, Hung, and at last Exited.
+// Event is what is reported of a child: Healthy, Unhealthy, PortSeen, Hung, and at last Exited.
 type Event interface{ event() }
 
 type (
@@ -12,16 +12,16 @@ type (
 	Healthy struct{}
 	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
-	// NotInUse tells that the child was not started with what it should run, or did not become the kubelet; without Words, that nothing is known
-	// against it any more.
+	// NotInUse reports that the child was not started with what it should run, or did not become the kubelet; without
+	// Words, that nothing is known against it.
 	NotInUse struct{ Words string }
-	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
+	// PortSeen names the other process that has the healthz port of a child that was never healthy; empty = none is known.
 	// Shared: the fallback has the same port, so that it would fail the same way.
 	PortSeen struct {
 		HeldBy string
 		Shared bool
 	}
-	// Hung is a child that has fed its watchdog and does not any more.
+	// Hung is a child that has fed its watchdog and no longer does.
 	Hung struct{ Words string }
 	// Exited is its end.
 	Exited struct {

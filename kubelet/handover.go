@@ -37,9 +37,9 @@ type HandedChild struct {
 	Notes           kubeletNotes
 }
 
-// Hold stops the collecting of exit statuses and the copying of the log, so that a program that takes over finds both as they are: if the
-// kubelet ends now, that is for that program. It is false where the exit status of the child has been collected and is about to be told;
-// child may be nil.
+// Hold stops the collecting of exit statuses and the copying of the log, so that a program that takes over finds both
+// as they are: if the kubelet ends now, that is for that program. It is false where the exit status of the child has
+// been collected and is about to be reported; child may be nil.
 func (l *Launcher) Hold(child *Child) (release func(), held bool) {
 	l.collecting.Lock()
 	if child != nil && child.collected {
@@ -66,7 +66,7 @@ func (l *Launcher) HandOver() HandedLauncher {
 	return HandedLauncher{Failures: l.backoff.failures, Secret: l.secret, Output: l.output.handOver()}
 }
 
-// HandOver tells of the child what the program that takes over has to know.
+// HandOver returns what the program that takes over has to know of the child.
 func (c *Child) HandOver() *HandedChild {
 	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Given: c.given, Runtime: c.fallbackRuntime, FallbackHealthz: c.fallbackHealthz,
 		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled, Locked: c.locked}
@@ -89,7 +89,7 @@ func (l *Launcher) Inherit(h HandedLauncher, notify *os.File) {
 // InheritChild gives the child that was handed over. It is for after Inherit.
 func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
 	if err := unix.Waitid(unix.P_PID, h.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
-		return nil, fmt.Errorf("the kubelet with pid %d is not this process's child", h.PID) // one that has ended meanwhile still is
+		return nil, fmt.Errorf("the kubelet with pid %d is not this process's child", h.PID) // one that has ended in between still is
 	}
 	held, err := os.FindProcess(h.PID)
 	if err != nil {

@@ -50,7 +50,7 @@ func (h *healthAccount) sofar() time.Duration {
 	return h.sum + time.Since(h.since)
 }
 
-// ever tells whether it was healthy at any time.
+// ever reports whether it was healthy at any time.
 func (h *healthAccount) ever() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +62,7 @@ func (h *healthAccount) total() time.Duration {
 	return h.sum
 }
 
-// watchHealth tells of changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
+// watchHealth reports changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
 // with its healthz.
 func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 	client := newHealthClient()
@@ -116,7 +116,7 @@ func healthPoll(healthy bool, age, startTimeout time.Duration) time.Duration {
 	return healthPollFirst
 }
 
-// probe asks the child once. A healthz that somebody else answers proves nothing: the child has to own the socket.
+// probe asks the child once. A healthz answer of another process proves nothing: the child has to own the socket.
 func (c *Child) probe(ctx context.Context, client *http.Client) error {
 	if c.endpoints.ReadinessByNotify {
 		return c.probeNotify()

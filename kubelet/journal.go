@@ -19,7 +19,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// On journald the kubelet has a log stream of its own: its lines carry its own pid and the identifier kubelet, and nobody is between
+// On journald the kubelet has a log stream of its own: its lines carry its own pid and the identifier kubelet, and no process is between
 // the two. Its last words are then read back from the journal.
 const (
 	journalDialWait  = time.Second
@@ -33,7 +33,7 @@ const (
 // may name theirs, and three ways to forward (stdout_stream_line of systemd's journald-stream.c).
 const streamHeader = "kubelet\n\n6\n1\n0\n0\n0\n"
 
-// openJournalStream gives a file that is to be a process's stdout and stderr.
+// openJournalStream returns a file for a process's stdout and stderr.
 func openJournalStream(socket string) (*os.File, error) {
 	connection, err := net.DialTimeout("unix", socket, journalDialWait)
 	if err != nil {
@@ -75,7 +75,7 @@ func attachJournal(socket string, command *exec.Cmd) (done func(), err error) {
 }
 
 // earliestLine is the time of day, in seconds, that the first line of a kubelet may have, which began then and has run for so long by the
-// clock that nobody sets. A clock that was set back has given its lines earlier times.
+// clock that cannot be set. A clock that was set back has given its lines earlier times.
 func earliestLine(began, now time.Time, ran time.Duration) int64 {
 	return min(began.Unix(), now.Unix()-int64(ran/time.Second)) - 1
 }

@@ -50,12 +50,12 @@ type Launcher struct {
 	output  *output
 	tasks   sync.WaitGroup
 
-	countKills func() int // of our own cgroup, for want of memory; -1 = unknown
+	countKills func() int // of our own cgroup, for lack of memory; -1 = unknown
 
 	cannotLock atomic.Bool // a kubelet has said so
 	lock       lockLooker
 
-	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
+	collecting sync.Mutex // its holder may collect the kubelet's exit status
 }
 
 // Spec is what one kubelet is started with.
@@ -127,7 +127,7 @@ func (l *Launcher) attach(child *Child) (done func()) {
 	return func() {}
 }
 
-// environment is the supervisor's own, but for what systemd meant for the supervisor. The kubelet gets a notify socket of ours instead.
+// environment is the supervisor's own, except what systemd meant for the supervisor. The kubelet gets a notify socket of ours instead.
 func (l *Launcher) environment() []string {
 	env := Environment(os.Environ())
 	secret, err := keepSecret(l.RunDir, l.secret)
@@ -150,7 +150,7 @@ func (l *Launcher) environment() []string {
 		l.hear(socket)
 	}
 	if interval := l.watchdog(); interval > 0 {
-		env = append(env, fmt.Sprintf("WATCHDOG_USEC=%d", interval.Microseconds())) // without WATCHDOG_PID: whoever reads it
+		env = append(env, fmt.Sprintf("WATCHDOG_USEC=%d", interval.Microseconds())) // without WATCHDOG_PID: for any process that reads it
 	}
 	return append(env, "NOTIFY_SOCKET="+l.notify.path)
 }

@@ -118,7 +118,7 @@ func TestWhoHasALock(t *testing.T) {
 			t.Errorf("%+v: locked %t, %q", row.spec, child.Locked(), flags)
 		}
 		if child.killsBefore != 7 {
-			t.Errorf("%d processes had been killed for want of memory before it", child.killsBefore)
+			t.Errorf("%d processes had been killed for lack of memory before it", child.killsBefore)
 		}
 		_, _ = child.collect()
 	}

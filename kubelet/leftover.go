@@ -15,9 +15,10 @@ import (
 
 const goneInterval = 20 * time.Millisecond
 
-// StopLeftOvers stops the kubelets that a supervisor of this run folder started and is not the parent of any more (rule 1), side by side within
-// one grace time. recorded is one that is known from elsewhere, nil = none; the search through /proc is always made. Those that wait at their
-// lock are killed before any other is touched, whose end would let them through; waited tells that there was one.
+// StopLeftOvers stops the kubelets that a supervisor of this run folder started and is no longer the parent of (rule
+// 1), in parallel within one grace time. recorded is one that is known from elsewhere, nil = none; the search through
+// /proc is always made. Those that wait at their lock are killed before any other is touched, whose end would let them
+// through; waited reports that there was one.
 func (l *Launcher) StopLeftOvers(recorded *Process, grace time.Duration) (waited bool, err error) {
 	secret := l.secret
 	if secret == "" {

@@ -57,10 +57,10 @@ func heldIn(info string) (id string) {
 	return ""
 }
 
-// isAt tells whether the lock is on the file that is at the path now, and not on one that was removed.
+// isAt reports whether the lock is on the file that is at the path now, and not on one that was removed.
 func (h heldLock) isAt(path string) bool { return sameFile(h.file, path) }
 
-// hasWaiter tells whether the process waits for the lock (proc_locks(5)).
+// hasWaiter reports whether the process waits for the lock (proc_locks(5)).
 func (h heldLock) hasWaiter(pid int) bool {
 	table, _ := os.ReadFile("/proc/locks")
 	return h.waitedFor(string(table), pid)
@@ -77,7 +77,7 @@ func (h heldLock) waitedFor(table string, pid int) bool {
 	return false
 }
 
-// comesBeforeItsLock tells of a kubelet that was started with this lock file whether it waits for the lock, or is on its way there. It
+// comesBeforeItsLock reports whether a kubelet that was started with this lock file waits for the lock, or is on its way there. It
 // has touched nothing of the node.
 func comesBeforeItsLock(pid int, path string) bool {
 	if path == "" || !slices.Contains(zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", pid)), lockFlag+path) {
@@ -90,13 +90,13 @@ func comesBeforeItsLock(pid int, path string) bool {
 // lockFailed is what a kubelet says that may not have the file (cmd/kubelet/app/server.go), for a policy of the host forbids it.
 const lockFailed = "unable to acquire file lock"
 
-// lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
-// nobody holds it whom it would wait for in vain.
+// lockable reports whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
+// no process holds the lock indefinitely.
 func (l *Launcher) lockable() bool {
 	return !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
 }
 
-// isFree tells whether the file can be opened, and is held by nobody.
+// isFree reports whether the file can be opened, and is not held.
 func isFree(path string) bool {
 	fd, err := openLock(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func openLock(path string) (int, error) {
 	return fd, nil
 }
 
-// canOpen tells whether the file can be opened, whoever holds it.
+// canOpen reports whether the file can be opened, whatever process holds it.
 func canOpen(path string) bool {
 	fd, err := openLock(path)
 	return err == nil && unix.Close(fd) == nil
@@ -133,7 +133,7 @@ const lockTime = time.Second
 type lockLooker struct{ waits atomic.Bool }
 
 // look gives what free tells; false where it has no answer in time, or still waits for the one before. Its goroutine ends with the disk's
-// answer, so nobody waits for it.
+// answer, so nothing waits for it.
 func (l *lockLooker) look(free func() bool) bool {
 	if !l.waits.CompareAndSwap(false, true) {
 		return false

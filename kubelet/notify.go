@@ -71,7 +71,7 @@ func askForSenders(connection *net.UnixConn) error {
 	return errors.Join(err, failed)
 }
 
-// reachable tells whether the socket is still there to be written to: RUN_DIR may have been removed.
+// reachable reports whether the socket is still there to be written to: RUN_DIR may have been removed.
 func (s *notifySocket) reachable() bool {
 	_, err := os.Lstat(s.path)
 	return !errors.Is(err, os.ErrNotExist)
@@ -145,7 +145,7 @@ func (s *notifySocket) inherit(notes kubeletNotes) {
 	s.kubelets[notes.PID] = &hearing{kubeletNotes: notes, readiness: make(chan struct{})}
 }
 
-// of gives what a kubelet has said, for whoever has the lock.
+// of returns what a kubelet has said. The caller has the lock.
 func (s *notifySocket) of(pid int) *hearing {
 	if kubelet := s.kubelets[pid]; kubelet != nil {
 		return kubelet

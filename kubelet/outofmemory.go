@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// The kernel's two files that tell of processes it killed for want of memory (cgroup v2). The kubelet is in our own cgroup.
+// The kernel's two files that count processes it killed for lack of memory (cgroup v2). The kubelet is in our own cgroup.
 const (
 	ownCgroupFile = "/proc/self/cgroup"
 	cgroupFolder  = "/sys/fs/cgroup"
 )
 
-// outOfMemoryKills counts the processes of our own cgroup that the kernel has killed for want of memory; -1 where that is not told.
+// outOfMemoryKills counts the processes of our own cgroup that the kernel has killed for lack of memory; -1 if that is unknown.
 func outOfMemoryKills(ownCgroup, cgroups string) int {
 	own, err := os.ReadFile(ownCgroup)
 	if err != nil {

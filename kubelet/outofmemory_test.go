@@ -51,7 +51,7 @@ func TestWhatAKillIsExplainedBy(t *testing.T) {
 		return c
 	}
 	killed := ended("kill -KILL $$")
-	for before, want := range map[int]string{-1: "killed by SIGKILL", 0: "killed by SIGKILL, for want of memory: the kernel killed 2 processes of this unit", 2: "killed by SIGKILL"} {
+	for before, want := range map[int]string{-1: "killed by SIGKILL", 0: "killed by SIGKILL, for lack of memory: the kernel killed 2 processes of this unit", 2: "killed by SIGKILL"} {
 		killed.killsBefore = before
 		killed.launcher.countKills = func() int { return 2 }
 		if got := killed.exited(killed.command.ProcessState, nil, []byte(log)); got.Words != want || got.StateFile != "" {

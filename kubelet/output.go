@@ -17,11 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// output carries the kubelet's log to the supervisor's own, and finds its end. The kubelet writes to a file below RUN_DIR and not to a
-// pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the supervisor dies. Copying is a goroutine of its
-// own: where the supervisor's own output stalls, kubelets are started and their last words known all the same, and what nobody takes is
-// given up, so that the file does not grow for ever. A library that follows files, such as nxadm/tail, only reads: it neither frees what was
-// copied nor gives up an output that takes nothing.
+// output carries the kubelet's log to the supervisor's own, and finds its end. The kubelet writes to a file below
+// RUN_DIR and not to a pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the
+// supervisor dies. Copying is a goroutine of its own: where the supervisor's own output stalls, kubelets are started
+// and their last lines known anyway, and what no process reads is given up, so that the file does not grow for ever. A
+// library that follows files, such as nxadm/tail, only reads: it neither frees what was copied nor gives up an output
+// that takes nothing.
 type output struct {
 	path     string
 	to       io.Writer
@@ -34,7 +35,7 @@ type output struct {
 
 	began     atomic.Int64  // where the present kubelet's part begins
 	given     atomic.Int64  // what comes before was given up
-	copying   chan struct{} // holds the turn: to copy and to forget is for whoever has it
+	copying   chan struct{} // holds the turn: only its holder may copy and forget
 	copied    atomic.Int64
 	forgotten int64 // of it the file no longer holds so much
 	inherited bool  // the file is the kubelet's already
@@ -46,7 +47,7 @@ type handedOutput struct{ Began, Copied, Forgotten int64 }
 const (
 	outputRemembered = 64 << 10
 	outputForgetsAt  = 4 << 20
-	outputMost       = 64 << 20 // that nobody has taken
+	outputMost       = 64 << 20 // that no process has read
 	outputPatience   = time.Second
 	outputPoll       = time.Second // where its changes cannot be watched
 )
@@ -115,7 +116,7 @@ func (o *output) size() int64 {
 	return info.Size()
 }
 
-// end gives the last words of the present kubelet, at most outputRemembered bytes.
+// end returns the last output of the present kubelet, at most outputRemembered bytes.
 func (o *output) end() []byte {
 	if err := o.open(); err != nil {
 		return nil
@@ -162,7 +163,7 @@ func (o *output) follow(ctx context.Context) error {
 	}()
 	defer func() {
 		close(written)
-		for copied := int64(-1); copied != o.copied.Load(); { // whoever hangs in an output that stalls ends with the program
+		for copied := int64(-1); copied != o.copied.Load(); { // a goroutine that hangs in an output that stalls ends with the program
 			copied = o.copied.Load()
 			select {
 			case <-done:
@@ -212,7 +213,7 @@ func (o *output) copy() {
 		copied := o.copied.Load()
 		n, err := o.reader.ReadAt(block, copied)
 		if given := o.given.Load(); given > copied { // what was read may be a hole
-			_, _ = fmt.Fprintf(o.to, "\nkubelet-supervisor: %d bytes of the kubelet's log are lost, for nobody took them\n", given-copied)
+			_, _ = fmt.Fprintf(o.to, "\nkubelet-supervisor: %d bytes of the kubelet's log are lost, because no process read them\n", given-copied)
 			o.copied.Store(given)
 			continue
 		}
@@ -225,7 +226,7 @@ func (o *output) copy() {
 	}
 }
 
-// forget gives back the space of what was copied, but for the end. A hole loses nothing that the kubelet writes meanwhile, as cutting
+// forget frees the space of what was copied, except the end. A hole loses nothing that the kubelet writes at that time, as cutting
 // the file would; that is left to file systems that know no holes.
 func (o *output) forget() {
 	copied := o.copied.Load()
@@ -240,7 +241,7 @@ func (o *output) forget() {
 	}
 }
 
-// giveUp does without all but the newest when nobody takes what is there. File systems that know no holes keep it: cutting the file while
+// giveUp drops all except the newest if no process reads it. File systems that know no holes keep it: cutting the file while
 // it is copied would mix up what comes next.
 func (o *output) giveUp() {
 	size, taken := o.size(), max(o.copied.Load(), o.given.Load())
@@ -248,7 +249,7 @@ func (o *output) giveUp() {
 	if size-taken < outputMost || o.free(farBehindTheEnd, 1) != nil {
 		return
 	}
-	o.given.Store(size - outputForgetsAt) // first: whoever copies must not take the hole for the log
+	o.given.Store(size - outputForgetsAt) // first: the copying goroutine must not take the hole for the log
 	_ = o.free(0, size-outputForgetsAt)
 }
 

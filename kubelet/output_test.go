@@ -165,7 +165,7 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 		t.Error(err)
 	}
 	said := taken.String()
-	if !strings.Contains(said, " bytes of the kubelet's log are lost, for nobody took them\n") || !strings.HasSuffix(said, "\nthe end\n") || strings.Contains(said, "\x00") || len(said) > outputMost {
+	if !strings.Contains(said, " bytes of the kubelet's log are lost, because no process read them\n") || !strings.HasSuffix(said, "\nthe end\n") || strings.Contains(said, "\x00") || len(said) > outputMost {
 		t.Errorf("%d bytes were taken, among them %d of holes; the end is %q", len(said), strings.Count(said, "\x00"), said[max(0, len(said)-100):])
 	}
 	if end := string(o.end()); !strings.HasSuffix(end, "\nthe end\n") {

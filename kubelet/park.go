@@ -20,8 +20,8 @@ const (
 // ErrEndedBeforeLock says that a kubelet did not come as far as its lock: it has not accepted its configuration.
 var ErrEndedBeforeLock = errors.New("the kubelet ended before it came to its lock")
 
-// Park starts the next kubelet beside the one that runs, and returns it once it waits at the lock which that one holds. It has accepted its
-// configuration then, and touched nothing. If it is not seen to wait there, it is killed. It is let through by the end of the running one;
+// Park starts the next kubelet while another one runs, and returns it once it waits at the lock which that one holds. It has accepted its
+// configuration then, and touched nothing. If it is not seen to wait there, it is killed. The end of the running one lets it through;
 // Passed has to be called for it after that, or Discard at any time.
 func (l *Launcher) Park(ctx context.Context, s Spec, running *Child) (*Child, error) {
 	held, holds := lockOf(running.command.Process.Pid, filepath.Base(l.LockFile))
@@ -70,9 +70,9 @@ func (c *Child) awaitLock(ctx context.Context, held heldLock, before Process) er
 		}
 		if _, past := lockOf(pid, filepath.Base(c.launcher.LockFile)); past {
 			if before.Alive() {
-				return errors.New("the kubelet went past its lock beside the one that runs, and was killed")
+				return errors.New("the kubelet went past its lock while another one runs, and was killed")
 			}
-			return nil // that one has ended meanwhile
+			return nil // that one has ended in between
 		}
 	}
 }

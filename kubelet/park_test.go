@@ -173,7 +173,7 @@ func TestOneThatGoesPastItsLockBesideAnotherIsKilled(t *testing.T) {
 		return strings.Count(string(events), `"event":"wait"`) == 2
 	})
 	_ = os.Remove(p.LockFile)
-	if err := <-failed; err == nil || !strings.Contains(err.Error(), "went past its lock beside the one that runs") {
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "went past its lock while another one runs") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,13 +18,13 @@ import (
 )
 
 // A kubelet whose healthz port is taken goes on without it: it says so in its log, asks for it again every 5 s, and is never healthy
-// (cmd/kubelet/app/server.go, 1.24 to 1.37). Whoever has the port is found by the socket. At its other ports the kubelet exits.
+// (cmd/kubelet/app/server.go, 1.24 to 1.37). The process that has the port is found by the socket. At its other ports the kubelet exits.
 const (
 	portLook    = time.Second     // between two looks at the port
 	portHeldFor = 3 * time.Second // a process that is just ending has its sockets for less
 )
 
-// A portHolder is another process that listens where the child would. Its zero value is none, or one that cannot be told.
+// A portHolder is another process that listens where the child would. Its zero value is none, or an unknown one.
 type portHolder struct {
 	Process
 	heldListener
@@ -79,7 +79,7 @@ func portPoll(age, startTimeout time.Duration) time.Duration {
 	return portLook
 }
 
-// A portSearch looks for whoever listens where a child would.
+// A portSearch looks for the process that listens where a child would.
 type portSearch struct {
 	child    int // its pid
 	launcher *Launcher
@@ -105,7 +105,7 @@ func (s portSearch) find(ctx context.Context, address netip.AddrPort, last portH
 	return s.search(sockets)
 }
 
-// inTheWay tells whether the kubelet could not listen at the address beside l.
+// inTheWay reports whether the kubelet could not listen at the address while l exists.
 func (s portSearch) inTheWay(ctx context.Context, l listener, address netip.AddrPort) bool {
 	theirs, ours := l.address.Unmap(), address.Addr().Unmap()
 	if theirs.BitLen() == ours.BitLen() {
@@ -115,7 +115,7 @@ func (s portSearch) inTheWay(ctx context.Context, l listener, address netip.Addr
 	return theirs.Is6() && theirs.IsUnspecified() && s.answers(ctx, address)
 }
 
-// answers tells whether somebody takes connections at the address of the child's network, if that is ours, too.
+// answers reports whether a process accepts connections at the address of the child's network, if that is ours, too.
 func (s portSearch) answers(ctx context.Context, address netip.AddrPort) bool {
 	if linked(filepath.Join("/proc", strconv.Itoa(s.child), "ns/net")) != linked("/proc/self/ns/net") {
 		return false
@@ -150,7 +150,8 @@ func (s portSearch) search(sockets map[string]bool) portHolder {
 	return portHolder{}
 }
 
-// isOurs tells whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of this run folder started.
+// isOurs reports whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of
+// this run folder started.
 func (s portSearch) isOurs(pid int) bool {
 	if slices.Contains(withAncestors(pid), s.child) {
 		return true

@@ -34,11 +34,11 @@ type Verdict struct {
 	// Effective is what the kubelet would run with: what it told itself when it accepted the candidate, else our own reading. It is not known
 	// of a candidate that is refused.
 	Effective config.Effective
-	// Shadowed are the fields of the candidate's file that flags or drop-in files go before ([config.Shadowed]).
+	// Shadowed are the fields of the candidate's file that flags or drop-in files override ([config.Shadowed]).
 	Shadowed []nodev1.ShadowedField
 	// Resolver warns of the candidate's resolv.conf where the node's own configuration names a better one ([config.LoopingResolver]).
 	Resolver string
-	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own words ([config.GoingAway]).
+	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own output ([config.GoingAway]).
 	GoingAway []string
 	// NoRoom: no process could be started, because of a limit of processes or of memory.
 	NoRoom bool
@@ -90,9 +90,10 @@ type Candidate struct {
 	File string // path of a KubeletConfiguration, appended as --config; "" is the command line as it is
 }
 
-// Check runs the kubelet on the candidate, and, if it fails, on the control: a configuration known to have worked, nil if there is none. A
-// candidate is refused when the control is accepted or fails in another way. Check returns when the processes it started are gone. When ctx
-// ends first, the outcome is unknown. So it is of a file that was removed or changed meanwhile, because nobody knows what the kubelet read.
+// Check runs the kubelet on the candidate, and, if it fails, on the control: a configuration known to have worked, nil
+// if there is none. A candidate is refused when the control is accepted or fails in another way. Check returns when
+// the processes it started are gone. When ctx ends first, the outcome is unknown. So it is for a file that was removed
+// or changed in between, because it is unknown what the kubelet read.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
 	stays := unchanged(p.fileOf(candidate))
 	verdict := p.judge(ctx, candidate, control)
@@ -110,7 +111,8 @@ func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Can
 	return p.lookBeside(verdict, candidate)
 }
 
-// lookBeside looks at what the kubelet does not check. Where its flags are not known for sure, as behind a script, that is a warning at most.
+// lookBeside looks at what the kubelet does not check. Where its flags are not known for sure, as behind a script,
+// that is a warning at most.
 func (p *Preflight) lookBeside(verdict Verdict, candidate Candidate) Verdict {
 	own := config.ReadEffective(p.Arguments, p.fileOf(Candidate{}))
 	missing := config.MissingResolvConf(verdict.Effective, own)
@@ -146,7 +148,7 @@ func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candid
 	return verdict
 }
 
-// unchanged gives a function that tells whether a file is still the one that it is now.
+// unchanged gives a function that reports whether a file is still the one that it is now.
 func unchanged(path string) func() bool {
 	before, errBefore := os.Stat(path)
 	return func() bool {
@@ -184,7 +186,7 @@ func isELF(path string) bool {
 	return elf
 }
 
-// readsELF tells whether a file is an ELF executable. Of one that cannot be read, as while a package replaces it, that is not known.
+// readsELF reports whether a file is an ELF executable. Of one that cannot be read, as while a package replaces it, that is not known.
 func readsELF(path string) (is, known bool) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -271,7 +273,8 @@ func (r *attempt) words(file string) (words string, isError bool) {
 	return "the kubelet exited without a word (" + r.status + ")", false
 }
 
-// said is how a kubelet tells its version just before the check, whatever its log's format and verbosity; one that refuses does not come so far.
+// said is how a kubelet tells its version just before the check, whatever its log's format and verbosity; one that
+// refuses does not come so far.
 var said = regexp.MustCompile(`kubeletVersion"?[=:]"(v1\.\d+[0-9A-Za-z.+-]{0,64})`)
 
 // version is the kubelet's, empty when it is not told.
@@ -297,7 +300,7 @@ var (
 	wording = strings.NewReplacer("[", "", "]", "", "…", "", kind, "PATH")
 )
 
-// sameFailure tells whether one error begins with the other, paths and the
+// sameFailure reports whether one error begins with the other, paths and the
 // brackets of lists apart: a candidate that has faults of its own behind one that
 // it shares with the control fails in the same way.
 func sameFailure(words, control string) bool {

@@ -24,9 +24,10 @@ const (
 	plainPrefix    = "Error: "
 )
 
-// pastMarks are the messages of a kubelet that is past the check, at any verbosity, the earliest of each way that it can take first. A second
-// kubelet can have failed before "Starting kubelet", because the first one holds its port. Events are sent, and logged at --v=3, by a kubelet
-// that starts, "Starting kubelet." first. The messages are the same from Kubernetes 1.21 to 1.37.
+// pastMarks are the messages of a kubelet that is past the check, at any verbosity, the earliest of each way that it
+// can take first. A second kubelet can have failed before "Starting kubelet", because the first one holds its port.
+// Events are sent, and logged at --v=3, by a kubelet that starts, "Starting kubelet." first. The messages are the same
+// from Kubernetes 1.21 to 1.37.
 var pastMarks = []string{"Acquiring file lock", "Standalone mode, no API client", "Creating Container Manager object based on Node Config", "Starting kubelet", "Event occurred"}
 
 // marks notes the lines of the kubelet that decide, in either stream.
@@ -54,8 +55,8 @@ func (m *marks) seen() (accepted, pastCheck bool) {
 
 const longestMarkLine = 64 << 10 // bytes; a longer line is judged by its beginning
 
-// markReader finds the marks in one stream. They count only as the message of a log line, and the check's error only as the error of one: the
-// kubelet quotes values of a configuration in its errors, and those can have the same words.
+// markReader finds the marks in one stream. They count only as the message of a log line, and the check's error only
+// as the error of one: the kubelet quotes values of a configuration in its errors, and those can have the same words.
 type markReader struct {
 	line  []byte // the beginning of a line that has not ended
 	rest  bool   // the line was judged before its end

@@ -48,7 +48,7 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 // started leaves the other ends to the process alone.
 func (o *outputReaders) started() { _ = closeAll(o.theirs) }
 
-// end waits for the end of the output, but not for long, and tells whether it had to be cut off.
+// end waits for the end of the output, but not for long, and reports whether it had to be cut off.
 func (o *outputReaders) end() (cutOff bool) {
 	o.once.Do(func() {
 		timer := time.NewTimer(outputDelay)
@@ -74,7 +74,7 @@ func closeAll(files []*os.File) (err error) {
 // keptOutput is how much of a stream's beginning, and of its end, is kept.
 const keptOutput = 64 << 10
 
-// stream is one output: bounded, and searched as it comes, without what the kubelet tells of its configuration.
+// stream is one output: bounded, and searched as it comes, without what the kubelet prints of its configuration.
 type stream struct {
 	marks  *marks
 	reader markReader

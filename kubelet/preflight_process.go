@@ -110,7 +110,7 @@ func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {
 	awaitExit(pid)
 	close(exited)
 	<-killed
-	// Whatever it left in its group goes too, while its own process ID is not yet free to be somebody else's.
+	// Whatever it left in its group goes too, while its own process ID is not yet free to belong to another process.
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	if err := command.Wait(); command.ProcessState == nil {
 		return fmt.Errorf("waiting for the kubelet of a pre-flight: %w", err)

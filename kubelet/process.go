@@ -56,12 +56,12 @@ func identity(stat string) (started uint64, parent int) {
 	return started, parent
 }
 
-// Alive tells whether it is still the same process.
+// Alive reports whether it is still the same process.
 func (p Process) Alive() bool {
 	return p.StartTime > 0 && ProcessOf(p.PID).StartTime == p.StartTime
 }
 
-// IsNoRoom tells whether a process could not be started because of a limit of processes or of memory: the host's, or that of our cgroup.
+// IsNoRoom reports whether a process could not be started because of a limit of processes or of memory: the host's, or that of our cgroup.
 func IsNoRoom(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }

@@ -22,11 +22,13 @@ func (e *SupervisedError) Error() string {
 // kubeletSearch finds kubelets that an earlier supervisor of this run folder started. Other kubelets are on the same host and in the
 // same /proc, those of other nodes in containers among them, so a process is one only if all of this holds:
 //
-//   - all its user ids are ours, so that it is no program that a stranger has started with another user's rights; it is in our pid namespace,
+//   - all its user ids are ours, so that it is no program that a stranger has started with another user's rights; it
+//     is in our pid namespace,
 //     and at the path of RUN_DIR it sees our RUN_DIR, the very folder: no container with a root or a mount of its own does;
-//   - its environment names RUN_DIR's notify socket, and has the secret of RUN_DIR where there is one: a supervisor of that folder started it,
+//   - its environment names RUN_DIR's notify socket, and has the secret of RUN_DIR where there is one: a supervisor
+//     of that folder started it,
 //     and not as a pre-flight;
-//   - it is the kubelet, and none of the programs that a kubelet starts: its executable is the kubelet's, replaced meanwhile or not, or
+//   - it is the kubelet, and none of the programs that a kubelet starts: its executable is the kubelet's, replaced since then or not, or
 //     its command line is the kubelet's (where a script starts it);
 //   - it is neither we nor an ancestor of ours.
 //
@@ -113,7 +115,7 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// isSupervisor tells whether the process runs this program, of whatever version and with its version in its name or not, as our user.
+// isSupervisor reports whether the process runs this program, of whatever version and with its version in its name or not, as our user.
 func isSupervisor(pid int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	theirs := linked(proc + "/exe")
@@ -121,19 +123,19 @@ func isSupervisor(pid int) bool {
 	return theirs != "" && ofOurUser(proc) && (name == filepath.Base(linked("/proc/self/exe")) || strings.HasPrefix(name, "kubelet-supervisor"))
 }
 
-// IsOtherProgram tells that a process runs, and certainly not this program. Of one that ends now, nothing is known.
+// IsOtherProgram reports that a process runs, and certainly not this program. Of one that ends now, nothing is known.
 func IsOtherProgram(pid int) bool {
 	return linked(filepath.Join("/proc", strconv.Itoa(pid), "exe")) != "" && !isSupervisor(pid)
 }
 
-// linked gives what a link in /proc leads to, deleted meanwhile or not; empty when it cannot be read.
+// linked returns the target of a link in /proc, deleted since then or not; empty when it cannot be read.
 func linked(path string) string {
 	target, _ := os.Readlink(path)
 	return strings.TrimSuffix(target, " (deleted)")
 }
 
-// ofOurUser: its real, effective, saved and file system user are all ours. The owner of the folder in /proc is the effective one alone, which
-// is root's for any program with the set-user-ID bit.
+// ofOurUser: its real, effective, saved and file system user are all ours. The owner of the folder in /proc is the
+// effective one alone, which is root's for any program with the set-user-ID bit.
 func ofOurUser(proc string) bool {
 	status, err := os.ReadFile(proc + "/status")
 	if err != nil {

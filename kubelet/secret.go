@@ -44,8 +44,8 @@ func readSecret(runDir string) string {
 	return ""
 }
 
-// keepSecret makes sure that the run folder has the secret that kubelets get: that which is there, else the one that is known, else a new one. One
-// that is known is given with an error, too, where it cannot be written.
+// keepSecret makes sure that the run folder has the secret that kubelets get: that which is there, else the one that
+// is known, else a new one. One that is known is given with an error, too, where it cannot be written.
 func keepSecret(runDir, known string) (string, error) {
 	if secret := readSecret(runDir); secret != "" && (known == "" || secret == known) {
 		return secret, nil

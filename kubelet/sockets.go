@@ -20,7 +20,7 @@ import (
 // kernel's table of sockets has every connection of the node and is long to read, too long for every look at a healthy kubelet.
 type heldListener struct{ file, socket string }
 
-// owned tells whether the process listens on the port of address itself: an inode of its network namespace's table of listening
+// owned reports whether the process listens on the port of address itself: an inode of its network namespace's table of listening
 // sockets is among its open files.
 func (h *heldListener) owned(pid int, address string) error {
 	if h.file != "" && linked(h.file) == h.socket {
@@ -116,7 +116,7 @@ func listeners(table string, port uint16) []listener {
 	return found
 }
 
-// kernelAddress reads an address as the kernel's tables have it: words of four bytes, each a number of this machine's byte order.
+// kernelAddress reads an address as the kernel's tables have it: groups of four bytes, each a number of this machine's byte order.
 func kernelAddress(text string) (netip.Addr, bool) {
 	bytes, err := hex.DecodeString(text)
 	if err != nil || len(bytes)%4 != 0 {

@@ -23,8 +23,8 @@ func (l *Launcher) watchdog() time.Duration {
 	return 0
 }
 
-// watchPings tells of a kubelet that has pinged and does not any more, until ctx ends. It looks no more often than it has waited, so
-// that a supervisor that stalled itself hears what came meanwhile before it judges. The clock stands while the machine sleeps.
+// watchPings reports a kubelet that has pinged and no longer does, until ctx ends. It looks no more often than it has waited, so
+// that a supervisor that stalled itself reads what came in between before it judges. The clock stands while the machine sleeps.
 func (c *Child) watchPings(ctx context.Context, interval time.Duration, tell func(Event)) {
 	if interval == 0 || c.notify == nil {
 		return

@@ -16,7 +16,7 @@ import (
 const (
 	startOfOurs = "begin"  // the first of this supervisor
 	startChange = "change" // after one that we have stopped
-	startExit   = "exit"   // after one that has ended by itself
+	startExit   = "exit"   // after one that ended without a request
 )
 
 // How a kubelet has ended.
@@ -46,10 +46,10 @@ const (
 // usualCodes are those that an API server has for a supervisor. Others have a series from their first answer on.
 var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", noAnswer, otherAnswer}
 
-// otherReason is for all reasons that are none of lostReasons: anybody who may write the status of pods can make one up.
+// otherReason counts all reasons that are not in lostReasons, because every user who may write the status of pods can invent one.
 const otherReason = "Other"
 
-// lostReasons are what a kubelet says of a pod that it rejects, or that makes room for another; and our own word for a static pod.
+// lostReasons are a kubelet's reasons for a pod that it rejects, or that makes room for another; and our own reason for a static pod.
 var lostReasons = append(rejection.Reasons(), rejection.Preempting, rejection.Evicted, decide.StaticPodEnded, otherReason)
 
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
@@ -67,8 +67,8 @@ func (h *Histogram) observe(d time.Duration) {
 	h.Sum += d.Seconds()
 }
 
-// Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may come is there from the
-// start, for a rate has to begin at 0.
+// Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may
+// come is there from the start, for a rate has to begin at 0.
 type Counts struct {
 	Starts, Rollbacks, Preflights map[string]uint64
 	Exits                         map[string]uint64 // by cause, not asked for

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// rewriteEvery is how old the file gets: its time tells whether the supervisor is alive.
+	// rewriteEvery is how old the file gets: its time reports whether the supervisor is alive.
 	rewriteEvery = time.Minute
 	// settle is the least between two writes: of the steps of one change the last is what matters.
 	settle = time.Second
@@ -50,8 +50,8 @@ func wait(ctx context.Context, long time.Duration, sooner <-chan struct{}) bool 
 	return true
 }
 
-// replace renames a new file into place: who reads the folder sees the old one or the new one. It is for everybody to read, as node_exporter
-// is nobody in particular. It is not synced, for after a power cut it is of no use.
+// replace renames a new file into place: who reads the folder sees the old one or the new one. It is for everybody to
+// read, as node_exporter may be any user. It is not synced, because it is of no use after a power cut.
 func replace(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".") // does not end as the collector looks for it
 	if err != nil {

@@ -78,7 +78,7 @@ func (m *Metrics) serve(ctx context.Context, address string) error {
 	return server.Serve(listener)
 }
 
-// listen takes the place of a socket that nobody listens to any more, and of nothing else.
+// listen replaces a socket that no process listens to, and nothing else.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	network, where, err := parse(address)
 	if err != nil {

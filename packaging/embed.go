@@ -1,4 +1,4 @@
-// Package packaging holds what is installed beside the binaries. Here it gives the cluster's part, the manifests, to
+// Package packaging holds what is installed along with the binaries. Here it gives the cluster's part, the manifests, to
 // programs that install it; `kubectl apply -k packaging/manifests` installs the same.
 package packaging
 
@@ -43,16 +43,17 @@ const (
 	// ControllerNamespace is that of the controller of pools; ControllerName is its account's, its Deployment's and its Lease's.
 	ControllerNamespace = "kubelet-supervisor"
 	ControllerName      = "kubelet-supervisor-controller"
-	// ControllerUser is a controller outside of the cluster, beside the account of one in a pod: the policies know both.
+	// ControllerUser is a controller outside of the cluster. The policies know both it and the account of one in a pod.
 	ControllerUser = "kubelet-supervisor:controller"
 	// PoolViewerRole is a ClusterRole, and a Role in Namespace, for people who look at pools; PoolOperatorRole is a ClusterRole for those who
-	// write them, beside that.
+	// write them, in addition to that.
 	PoolViewerRole   = "kubelet-supervisor-pool-viewer"
 	PoolOperatorRole = "kubelet-supervisor-pool-operator"
 )
 
-// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools and budgets, what selectors
-// and layers are warned of, who may write their status, what pools are rendered to, and that the controller's account has a pod.
+// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools
+// and budgets, what selectors and layers are warned of, who may write their status, what pools are rendered to, and
+// that the controller's account has a pod.
 func PoolPolicies() []string {
 	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-layers", "kubelet-supervisor-pool-status",
 		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions", "kubelet-supervisor-controller-pod"}

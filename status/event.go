@@ -72,7 +72,8 @@ func (p *Publisher) sendEvents(ctx context.Context) error {
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err): // posted before, but the answer was lost
 		case refused(err):
-			p.logger.Warn("an event was refused by the API server", zap.String("reason", event.Reason), zap.String("message", event.Message), zap.Error(err))
+			p.logger.Warn("an event was refused by the API server",
+				zap.String("reason", event.Reason), zap.String("message", event.Message), zap.Error(err))
 		default:
 			return fmt.Errorf("posting event %s: %w", event.Reason, err)
 		}
@@ -90,7 +91,7 @@ func (p *Publisher) oldest() *corev1.Event {
 	return p.events[0]
 }
 
-// drop takes an event off the queue, unless newer ones have pushed it out meanwhile; then they are there.
+// drop removes an event from the queue, unless newer ones have replaced it.
 func (p *Publisher) drop(event *corev1.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -99,8 +100,9 @@ func (p *Publisher) drop(event *corev1.Event) {
 	}
 }
 
-// refused tells whether the API server's answer will be the same next time.
+// refused reports whether the API server's answer will be the same next time.
 func refused(err error) bool {
 	var answer *apierrors.StatusError
-	return errors.As(err, &answer) && answer.ErrStatus.Code >= 400 && answer.ErrStatus.Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+	return errors.As(err, &answer) && answer.ErrStatus.Code >= 400 && answer.ErrStatus.Code < 500 &&
+		!apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }

@@ -27,9 +27,10 @@ func (f flips) with(r Report) flips {
 	return f[max(0, len(f)-mostFlips):]
 }
 
-// continuedBy tells whether r is the third change between the same two states, or says the second one in other words. An edit has another
-// resourceVersion, and is none. A new verdict and words about approvals are none either. A verdict that the Node has shown already, with the same
-// failure, is not new: a kubelet that crash-loops beside it hides it, and shows it again, each time.
+// continuedBy reports whether r is the third change between the same two states, or repeats the second one with
+// another message. An edit has another resourceVersion, and is none. A new verdict and words about approvals are none
+// either. A verdict that the Node has shown already, with the same failure, is not new: a kubelet that crash-loops at
+// the same time hides it, and shows it again, each time.
 func (f flips) continuedBy(r Report) bool {
 	if len(f) < mostFlips || !sameState(f[0], f[2]) {
 		return false
@@ -41,7 +42,8 @@ func (f flips) continuedBy(r Report) bool {
 }
 
 func sameState(a, b Report) bool {
-	return sameVerdict(a, b) && reflect.DeepEqual(a.Config, b.Config) && a.Status.Approval == b.Status.Approval && reflect.DeepEqual(a.Status.Hold, b.Status.Hold)
+	return sameVerdict(a, b) && reflect.DeepEqual(a.Config, b.Config) &&
+		a.Status.Approval == b.Status.Approval && reflect.DeepEqual(a.Status.Hold, b.Status.Hold)
 }
 
 // notBefore says when a report may be published: a verdict and what speaks of another assignment at once. One edit of a ConfigMap moves

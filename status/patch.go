@@ -13,7 +13,7 @@ func patchOf(o offer, before nodev1.NodeStatus, withConfig bool) (nodev1.Patch, 
 	return nodev1.NewPatch(before, after, o.at, withConfig)
 }
 
-// keepsFields tells whether this Node shows that the API server keeps spec.configSource and status.config, which
+// keepsFields reports whether this Node shows that the API server keeps spec.configSource and status.config, which
 // Kubernetes 1.26 and later drop from every Node that does not have them already (NodeStrategy, dropDisabledFields).
 func keepsFields(node *corev1.Node) bool {
 	return node.Spec.ConfigSource != nil || node.Status.Config != nil

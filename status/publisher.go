@@ -44,12 +44,12 @@ type Options struct {
 	// Client for core/v1 with the identity of the node.
 	Client   rest.Interface
 	NodeName string
-	// OnKeepsFields is told whether the API server keeps the fields of the removed feature, when the first report has been
+	// OnKeepsFields receives whether the API server keeps the fields of the removed feature, when the first report has been
 	// published and whenever that turns out to have changed.
 	OnKeepsFields func(bool)
-	// OnAcknowledged is told each report that the Node has been seen to carry.
+	// OnAcknowledged receives each report that the Node has been seen to carry.
 	OnAcknowledged func(Report)
-	// OnLooked is told the resourceVersion of the Node each time that it was looked at.
+	// OnLooked receives the resourceVersion of the Node each time that the Node was read.
 	OnLooked func(resourceVersion string)
 	// FlushTime is how long Run goes on trying to publish after its context has ended; 0 is 2 s.
 	FlushTime time.Duration
@@ -70,7 +70,7 @@ type Publisher struct {
 	mutex        sync.Mutex
 	offered      *offer  // to be published; nil when the Node carries the newest
 	acknowledged *Report // what the Node carries; nil when unknown
-	forget       bool    // the Node is another one than before
+	forget       bool    // the Node was created again
 	events       []*corev1.Event
 	lastEvent    int64
 
@@ -81,7 +81,7 @@ type Publisher struct {
 	moveAt   time.Time     // when a move is published; zero = none waits
 	checkAt  time.Time     // when the Node is looked at; zero = never
 	soon     time.Duration // before the next look, where a patch without an answer may come late; 0 = none may
-	flushing bool          // nothing waits any more
+	flushing bool          // nothing waits
 }
 
 // offer is a report and when it was made.
@@ -113,7 +113,7 @@ func NewPublisher(options Options) *Publisher {
 	return &Publisher{options: options, logger: options.Logger, wake: make(chan struct{}, 1)}
 }
 
-// Offer gives a report to publish in the place of any that is not published yet. One that says what the Node carries
+// Offer gives a report to publish, which replaces any that is not published yet. One that says what the Node carries
 // already is not published again.
 func (p *Publisher) Offer(report Report) {
 	p.mutex.Lock()
@@ -141,7 +141,7 @@ func (p *Publisher) NodeRecreated() {
 	p.poke()
 }
 
-// again offers anew what was published. The mutex is held.
+// again offers what was published once more. The mutex is held.
 func (p *Publisher) again() {
 	if p.offered == nil && p.acknowledged != nil {
 		p.offered = &offer{*p.acknowledged, time.Now()}
@@ -243,7 +243,7 @@ func (p *Publisher) next() (*offer, time.Time) {
 		p.node, p.forget = nil, false
 	}
 	if p.offered != nil && p.acknowledged != nil && same(p.offered.report, *p.acknowledged) {
-		p.offered = nil // what was waiting was taken back
+		p.offered = nil // the waiting report was withdrawn
 	}
 	if p.offered == nil {
 		p.moveAt = time.Time{}
@@ -290,12 +290,13 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	}
 	p.saw(&node)
 	if !patch.CarriedBy(&node) {
-		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; look for an admission webhook or policy that removes them", p.options.NodeName)
+		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; "+
+			"look for an admission webhook or policy that removes them", p.options.NodeName)
 	}
 	return nil
 }
 
-// doubt: a patch that failed may have been made all the same. One that nobody has answered may still be under way, and be made after the next.
+// doubt: a patch that failed may have been made anyway. One without an answer may still be under way, and be made after the next.
 func (p *Publisher) doubt(err error) {
 	if answer := apierrors.APIStatus(nil); !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError {
 		p.soon = checkSoon
@@ -346,7 +347,7 @@ func (p *Publisher) learnKeeps(keeps bool) {
 	}
 }
 
-// same tells whether two reports say the same.
+// same reports whether two reports say the same.
 func same(a, b Report) bool {
 	x, y := a.Condition, b.Condition
 	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&

@@ -20,7 +20,7 @@ func checkAliases(content []byte) error {
 	}
 	var tree any
 	if err := yamlv2.Unmarshal(content, &tree); err != nil {
-		return nil // the decoder says so, in its own words
+		return nil // the decoder returns its own error
 	}
 	if expanded(tree, expandedLimit) < 0 {
 		return fmt.Errorf("becomes larger than %d bytes when its YAML aliases are followed", expandedLimit)

@@ -15,8 +15,9 @@ import (
 // baseInfix stands between a resource version and the digest of a node's own file that was kept with that version.
 const baseInfix = ".base-"
 
-// SaveBase keeps the node's own configuration file, whose digest is given as "sha256:HEX" or "sha256:none", beside the checkpoint of layers
-// that lie over it: what was good is what ran, whatever becomes of that file. When it returns nil the copy is durable.
+// SaveBase keeps the node's own configuration file, whose digest is given as "sha256:HEX" or "sha256:none", next to
+// the checkpoint of layers that lie over it: what was good is what ran, whatever becomes of that file. When it returns
+// nil the copy is durable.
 func (s *Store) SaveBase(source corev1.ConfigMapNodeConfigSource, digest string, document []byte) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

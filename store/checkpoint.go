@@ -118,11 +118,12 @@ func (s *Store) removeCheckpoint(parent, version string) error {
 }
 
 // LoadCheckpoint returns the payload of the source after comparing it with its checksums. A checkpoint that differs from
-// what was saved is set aside, .sha256 first, and the error says so; it can then be saved anew. One that is whole is read without waiting
+// what was saved is set aside, .sha256 first, and the error says so; it can then be saved again. One that is whole is read without waiting
 // for a writer, who may hang on the disk while a kubelet has to be started.
 func (s *Store) LoadCheckpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
 	if err := checkSource(source); err != nil { // upstream's words
-		return nil, fmt.Errorf("failed to determine whether checkpoint exists for source %s, UID: %.64s, ResourceVersion: %.64s exists, error: %w",
+		return nil, fmt.Errorf("failed to determine whether checkpoint exists for source %s, "+
+			"UID: %.64s, ResourceVersion: %.64s exists, error: %w",
 			apiPath(source), source.UID, source.ResourceVersion, err)
 	}
 	if payload, err := s.findCheckpoint(source); err == nil {
@@ -163,7 +164,7 @@ func (s *Store) readCheckpoint(parent, version string) (map[string]string, error
 	}
 	var found *defect
 	if errors.As(err, &found) || errors.Is(err, fs.ErrNotExist) {
-		// Only the words of err: wrapped, a missing key would read as a missing checkpoint.
+		// Only the text of err: wrapped, a missing key would read as a missing checkpoint.
 		return nil, &defect{folder, errors.New("is not the checkpoint that was saved: " + err.Error())}
 	}
 	return payload, err

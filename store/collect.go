@@ -20,8 +20,9 @@ const corruptLimit = 5
 // *.corrupt-* files. The .sha256 goes first, so that there is never half a checkpoint. It does what it can and returns what it
 // could not. With a source in keep that names no checkpoint it removes nothing, for the caller is in error.
 //
-// A checkpoint that was saved and is named nowhere yet has to be among those to keep. Upstream never collected anything. Of the copies of the
-// node's own file beside the checkpoints that are kept, those of the given digests stay.
+// A checkpoint that was saved and is named nowhere yet has to be among those to keep. Upstream never collected
+// anything. Of the copies of the node's own file next to the checkpoints that are kept, those of the given digests
+// stay.
 func (s *Store) Collect(keep []corev1.ConfigMapNodeConfigSource, bases ...string) error {
 	kept := map[string]map[string]bool{} // uid → resourceVersion, and the names of copies
 	for _, source := range keep {
@@ -73,8 +74,9 @@ func (s *Store) collectAll(kept map[string]map[string]bool) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// collectOne removes the checkpoints of one uid, but for the versions to keep. What is no folder of ours is left as it is: STATE_DIR may have been
-// a folder of another program's, and the kubelet for one has a folder of this name, with files in it (rule 24).
+// collectOne removes the checkpoints of one uid, except the versions to keep. A folder that is not ours is left as it
+// is: STATE_DIR may have been a folder of another program's, and the kubelet for one has a folder of this name, with
+// files in it (rule 24).
 func (s *Store) collectOne(parent, uid string, versions map[string]bool) (ours bool, err error) {
 	folder := filepath.Join(parent, uid)
 	names, err := s.names(folder, s.disk.checkFolder(folder))
@@ -104,7 +106,7 @@ func (s *Store) collectOne(parent, uid string, versions map[string]bool) (ours b
 	return true, remove(false)
 }
 
-// tidy removes temporary files and all but the newest *.corrupt-* from a folder below STATE_DIR.
+// tidy removes temporary files, and all except the newest *.corrupt-* from a folder below STATE_DIR.
 func (f *folders) tidy(folders ...string) error {
 	folder, err := f.reach(folders...)
 	names, err := f.names(folder, err)

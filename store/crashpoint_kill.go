@@ -13,7 +13,7 @@ import (
 // for the second time that it is there, the process kills itself as kill -9 would.
 var crash = struct {
 	sync.Mutex
-	passed map[string]int // how often, by the words of a point
+	passed map[string]int // how often, by the name of a point
 }{passed: map[string]int{}}
 
 // CrashPoint is a point in the life of the process at which it may be killed: before the action is done.
@@ -32,7 +32,7 @@ func CrashPoint(action, what string) {
 	}
 	if os.Getenv("CRASH_AT") == fmt.Sprintf("%d %s", crash.passed[point], point) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // nothing more is done, by nobody
+		select {} // no code does anything more
 	}
 }
 

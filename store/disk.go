@@ -15,7 +15,7 @@ import (
 // disk is everything that the store does to the file system; tests put failures and power cuts below it. Paths are absolute,
 // and their folders have been checked. What is not there is fs.ErrNotExist; what is there but cannot be trusted is a *defect.
 type disk interface {
-	// checkFolder says whether path is a folder, ours and not a link.
+	// checkFolder reports whether path is a folder, ours and not a link.
 	checkFolder(path string) error
 	list(folder string) ([]fs.DirEntry, error)
 	// read returns the whole file, which may have at most limit bytes.
@@ -37,7 +37,7 @@ type defect struct {
 
 func (d *defect) Error() string { return fmt.Sprintf("%s %v", d.path, d.reason) }
 
-// osDisk is the disk of the running system. It follows no links. Checking a name and then using it is enough here: nobody
+// osDisk is the disk of the running system. It follows no links. Checking a name and then using it is enough here: no user
 // else can write to the folders in between.
 type osDisk struct {
 	dir    string

@@ -17,7 +17,7 @@ import (
 // twenty was seen to miss a lock, and one in twenty to list it twice.
 const holderReadings = 8
 
-// holderOf says who has locked a file, as the kernel tells it (proc_locks(5)); 0 when that cannot be told for certain.
+// holderOf returns the process that has locked a file, as the kernel lists it (proc_locks(5)); 0 if that is not certain.
 func holderOf(locked fs.FileInfo) int {
 	stat, known := locked.Sys().(*syscall.Stat_t)
 	if !known {

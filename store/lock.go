@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// lockFile is in the state folder. Only its user can open it, and so lock it: a folder can be locked by whoever can read it (rule 27).
+// lockFile is in the state folder. Only its user can open it, and so lock it: a folder can be locked by every user who
+// can read it (rule 27).
 const lockFile = "lock"
 
-// openLock opens the lock file and makes it where there is none. Where it cannot be made, as on a disk that is full or read-only, the folder takes
-// its place: what is stored can be read all the same.
+// openLock opens the lock file and makes it where there is none. Where it cannot be made, as on a disk that is full or
+// read-only, the folder takes its place: what is stored can be read anyway.
 //
 // The os package opens close-on-exec: the kubelet must not keep the lock when the supervisor is gone.
 func openLock(dir string) (*os.File, error) {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// plain says whether the name is at most limit bytes of letters, digits, '-', '_' and '.', and neither "." nor "..". The API
+// plain reports whether the name is at most limit bytes of letters, digits, '-', '_' and '.', and neither "." nor "..". The API
 // server knows no other object names, keys or uids; resource versions are opaque, but were always numbers.
 func plain(name string, limit int) bool {
 	if name == "" || name == "." || name == ".." || len(name) > limit {
@@ -41,7 +41,8 @@ func checkName(what, name string) error {
 	if !plain(name, limit) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: it must be at most %d letters, digits, '-', '_' or '.'", what, name, limit)
 	}
-	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) || strings.Contains(name, corruptInfix) || strings.Contains(name, baseInfix) {
+	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) ||
+		strings.Contains(name, corruptInfix) || strings.Contains(name, baseInfix) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: the store gives such names to files of its own", what, name)
 	}
 	return nil

@@ -24,7 +24,7 @@ var ErrHeld = errors.New("another process holds the state folder")
 // HeldError is an ErrHeld that names the process.
 type HeldError struct {
 	Dir string
-	PID int // 0: that cannot be told for certain
+	PID int // 0: that is not certain
 }
 
 func (e *HeldError) Error() string {
@@ -44,9 +44,10 @@ type Store struct {
 	turn sync.Mutex // two writers would meet in one temporary file
 }
 
-// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the end of the process; the
-// error wraps ErrHeld while another process has it. A folder of ours that others can read is closed to them. A folder that is a link, that
-// belongs to somebody else or that others can write to is refused: whoever can write there decides what the kubelet runs.
+// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the
+// end of the process; the error wraps ErrHeld while another process has it. A folder of ours that others can read is
+// closed to them. A folder that is a link, that belongs to another user, or that others can write to, is refused,
+// because a user who can write there decides what the kubelet runs.
 //
 // A folder on a read-only file system opens; only the Saves fail.
 func Open(dir string) (*Store, error) {
@@ -68,8 +69,8 @@ func Open(dir string) (*Store, error) {
 	return newStore(dir, info, lock)
 }
 
-// Inherit opens the folder dir by the lock of the program that this one took the place of (Lock), so that nobody else can have had
-// it meanwhile. The lock is the Store's from then on, or closed.
+// Inherit opens the folder dir by the lock of the program that this one took the place of (Lock), so that no other process can have had
+// it in between. The lock is the Store's from then on, or closed.
 func Inherit(dir string, lock *os.File) (*Store, error) {
 	dir = filepath.Clean(dir)
 	theirs, err := lock.Stat()

@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// answered tells whether the API server, whatever it said, was reached.
+// answered reports whether the API server, whatever it said, was reached.
 func answered(err error) bool {
 	var status *apierrors.StatusError
 	return err == nil || errors.As(err, &status)
 }
 
-// final tells whether a failure is the API server's word on the object, and not about the API server's own health. Only
+// final reports whether a failure is the API server's answer about the object, and not about the API server's own health. Only
 // such an answer takes away what was resolved before.
 func final(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
@@ -48,7 +48,7 @@ func because(err error) string {
 	return "the API server cannot be reached: " + oneLine(err.Error())
 }
 
-// steady gives an error the words of because: what a look waits for is told on the Node.
+// steady gives an error the text of because: the Node shows what a look waits for.
 func steady(err error) error { return steadyError{err} }
 
 type steadyError struct{ err error }

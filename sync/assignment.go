@@ -92,16 +92,17 @@ func malformed(err error, words string) *Problem {
 	return &Problem{Malformed: true, Error: "failed to sync: " + err.Error(), Words: words}
 }
 
-// refuseNamespace keeps configurations to the namespaces that the node's administrator trusts, whoever may write the Node.
+// refuseNamespace keeps configurations to the namespaces that the node's administrator trusts, whatever users may write the Node.
 func refuseNamespace(namespace string, allowed []string) *Problem {
 	if slices.Contains(allowed, namespace) || slices.Contains(allowed, "*") {
 		return nil
 	}
-	err := field.Forbidden(nodev1.FieldPath().Child("namespace"), fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
+	err := field.Forbidden(nodev1.FieldPath().Child("namespace"),
+		fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
 	return malformed(err, fmt.Sprintf("%v; move the ConfigMap, or change --config-namespaces", err))
 }
 
-// retryOf gives a short value in the place of a long one: it is kept with the state, and on the Node where it has to leave room for the rest of
+// retryOf gives a short value for a long one, because it is kept with the state, and on the Node where it has to leave room for the rest of
 // the status. Escaped, it may take six times its size there.
 func retryOf(text string) string {
 	if escaped, err := json.Marshal(text); err == nil && len(escaped) <= maxAssignment {

@@ -23,7 +23,7 @@ type Options struct {
 	Namespaces []string
 	// MaxPayload in bytes of all values; 0 is DefaultMaxPayload.
 	MaxPayload int
-	// KeepsFields tells whether the API server keeps spec.configSource, so that the whole Node has to be watched and not
+	// KeepsFields reports whether the API server keeps spec.configSource, so that the whole Node has to be watched and not
 	// only its metadata. nil is no. A Node that was found with the fields is watched whole in any case. It is called from
 	// other goroutines than Run's.
 	KeepsFields func() bool
@@ -64,17 +64,18 @@ func NewFollower(options Options) *Follower {
 // Reconsider reads the Node and the ConfigMap again at once, without waiting for a retry or a poll that is due.
 func (f *Follower) Reconsider() { poke(f.reconsider) }
 
-// Refresh begins the watch of the Node anew, because KeepsFields has changed.
+// Refresh restarts the watch of the Node, because KeepsFields has changed.
 func (f *Follower) Refresh() { poke(f.refresh) }
 
-// Reachable tells whether the follower's last request got an answer from the API server, be it a refusal.
+// Reachable reports whether the follower's last request got an answer from the API server, be it a refusal.
 func (f *Follower) Reachable() bool { return f.reachable.Load() }
 
-// NodeIsAt is told by whoever has read the Node at which resourceVersion it is. One that is older than what was seen here comes from an
+// NodeIsAt receives the resourceVersion of the Node from any code that has read it. One that is older than what was seen here comes from an
 // etcd that was restored from a backup, where watches that go on from later versions stay silent.
 func (f *Follower) NodeIsAt(version string) {
 	if seen, _ := f.nodeAt.Load().(string); older(version, seen) {
-		f.logger.Warn("the API server has an older Node than before, as after a restored backup; everything is read again", zap.String("resourceVersion", version), zap.String("before", seen))
+		f.logger.Warn("the API server has an older Node than before, as after a restored backup; everything is read again",
+			zap.String("resourceVersion", version), zap.String("before", seen))
 		f.Reconsider()
 	}
 }
@@ -93,7 +94,7 @@ func poke(channel chan<- struct{}) {
 	}
 }
 
-// Run tells what the Node asks for, then every change of it, every failure to get it and its healing, until ctx ends. It
+// Run reports what the Node asks for, then every change of it, every failure to get it and its healing, until ctx ends. It
 // returns nil then. tell is called from this goroutine alone, and never twice in a row with the same. Run it once.
 func (f *Follower) Run(ctx context.Context, tell func(Update)) error {
 	ctx, cancel := context.WithCancel(ctx)

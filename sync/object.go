@@ -44,7 +44,7 @@ type object struct {
 	name      string
 	// needsWhole is asked after each LIST with what was found, nil for nothing: if false, metadata is watched only.
 	needsWhole func(listed metav1.Object) bool
-	// found is told what was seen, in order. It may block; it returns when ctx ends.
+	// found receives what was seen, in order. It may block; it returns when ctx ends.
 	found   func(ctx context.Context, seen seen)
 	again   chan struct{} // capacity 1: LIST at once
 	reached *atomic.Bool
@@ -61,7 +61,7 @@ type grant struct {
 	missing time.Time // since when; zero while it is there
 }
 
-// lost tells whether an answer says that the permission is not there. Of one that was there it has to be said for a while.
+// lost reports whether an answer says that the permission is not there. Of one that was there it has to be said for a while.
 func (g *grant) lost(answer error) bool {
 	if !apierrors.IsForbidden(answer) {
 		g.had, g.missing = g.had || answer == nil || errors.Is(answer, errAskedAgain), time.Time{}
@@ -116,7 +116,7 @@ func (o *object) run(ctx context.Context) {
 	}
 }
 
-// wait pauses for d, or until somebody asks to look again, and tells whether somebody did.
+// wait pauses for d, or until it is asked to look again, and reports whether it was asked.
 func (o *object) wait(ctx context.Context, d time.Duration) (asked bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -129,7 +129,7 @@ func (o *object) wait(ctx context.Context, d time.Duration) (asked bool) {
 	return false
 }
 
-// follow looks at the object until something ends that. steady tells that it went well before, so that the next look need
+// follow looks at the object until something ends that. steady reports that it went well before, so that the next look need
 // not be put off; err why it ended, nil where that is how watches end.
 func (o *object) follow(ctx context.Context) (steady bool, err error) {
 	resumes := o.version != ""
@@ -161,15 +161,16 @@ func (o *object) follow(ctx context.Context) (steady bool, err error) {
 		return o.poll(ctx, o.list)
 	}
 	if resumes && o.version == "" {
-		return true, nil // it takes a LIST: the place was too old, or is of another etcd, or somebody asked
+		return true, nil // it takes a LIST: the place was too old, or is of another etcd, or it was asked for
 	}
-	if steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch; steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
+	steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch
+	if steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
 		o.version = ""
 	}
 	return steady, ended(err)
 }
 
-// poll looks at the object now and then, where it may not be watched. The first time it tries again soon: an API server that has just
+// poll reads the object at intervals, if it may not be watched. The first time it tries again soon: an API server that has just
 // started knows some permissions before others.
 func (o *object) poll(ctx context.Context, look func(context.Context) (metav1.Object, string, error)) (steady bool, err error) {
 	polls := pollsPerTry

@@ -26,8 +26,8 @@ const AsCached = "0"
 // OpenPods asks for the pods that are bound to the Node, as the API server lets the kubelet's identity, and not older than this
 // resourceVersion: a PodList in JSON, for the caller to read piece by piece and to close. It ends with ctx, and is an error beyond 16 MiB.
 //
-// The API server answers from its cache, where the pods of a node have an index. Without a resourceVersion, one before 1.31 would read all pods of
-// the cluster from etcd.
+// The API server answers from its cache, where the pods of a node have an index. Without a resourceVersion, one before
+// 1.31 would read all pods of the cluster from etcd.
 func OpenPods(ctx context.Context, client rest.Interface, nodeName, resourceVersion string) (io.ReadCloser, error) {
 	list, err := client.Get().AbsPath("/api/v1/pods").Param("fieldSelector", "spec.nodeName="+nodeName).
 		Param("resourceVersion", resourceVersion).Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan)).
@@ -38,7 +38,7 @@ func OpenPods(ctx context.Context, client rest.Interface, nodeName, resourceVers
 	return list, nil
 }
 
-// CacheIsBehind tells whether the error is that the API server's cache has not got as far as the resourceVersion that was asked for.
+// CacheIsBehind reports whether the error is that the API server's cache has not got as far as the resourceVersion that was asked for.
 func CacheIsBehind(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

@@ -60,7 +60,7 @@ const (
 	internalError = "failed to sync: internal failure, see Kubelet log for details"
 )
 
-// same tells whether two updates say the same. A payload is known by its uid and resourceVersion.
+// same reports whether two updates say the same. A payload is known by its uid and resourceVersion.
 func (u Update) same(other Update) bool {
 	return u.Text == other.Text && u.NodeUID == other.NodeUID && u.Local == other.Local && u.NodeGone == other.NodeGone &&
 		u.Retry == other.Retry && u.Consent == other.Consent && u.Shadowed == other.Shadowed &&
@@ -72,7 +72,9 @@ func equal[T comparable](a, b *T) bool {
 }
 
 // resolve turns the ConfigMap that was found into the configuration that the assignment names, or into a problem.
-func resolve(wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, maxPayload int) (*corev1.ConfigMapNodeConfigSource, map[string]string, *Problem) {
+func resolve(
+	wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, maxPayload int,
+) (*corev1.ConfigMapNodeConfigSource, map[string]string, *Problem) {
 	name := nameOf(wanted)
 	if found == nil {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s does not exist; create it, or assign another", name)}
@@ -81,14 +83,17 @@ func resolve(wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, 
 		return nil, nil, &Problem{Error: internalError, Words: fmt.Sprintf("the API server gave %s without uid or resourceVersion", name)}
 	}
 	if wanted.UID != "" && wanted.UID != found.UID {
-		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s was re-created: its uid is %q, the assignment asks for %q; assign %s@%s, or leave the uid out",
+		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf(
+			"%s was re-created: its uid is %q, the assignment asks for %q; assign %s@%s, or leave the uid out",
 			name, bounded.Short(string(found.UID)), bounded.Short(string(wanted.UID)), nodev1.FieldText(wanted), bounded.Short(string(found.UID)))}
 	}
 	if size := payloadSize(found); size > maxPayload {
-		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s holds %d bytes, at most %d are allowed; make it smaller", name, size, maxPayload)}
+		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf(
+			"%s holds %d bytes, at most %d are allowed; make it smaller", name, size, maxPayload)}
 	}
 	if keys := len(found.Data) + len(found.BinaryData); keys > maxKeys {
-		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s has %d keys, at most %d are allowed, for each becomes a file; divide it", name, keys, maxKeys)}
+		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf(
+			"%s has %d keys, at most %d are allowed, because each becomes a file; divide it", name, keys, maxKeys)}
 	}
 	source := *wanted
 	source.UID, source.ResourceVersion = found.UID, found.ResourceVersion

@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// view is what was seen of Node and ConfigMap so far, and what was told of it. It has one owner, Run.
+// view is what was seen of Node and ConfigMap so far, and what was reported of it. It has one owner, Run.
 type view struct {
 	options Options
 	logger  *zap.Logger
@@ -39,11 +39,11 @@ type payloadView struct {
 	asked   time.Time
 }
 
-// sawNode takes in a look at the Node and tells whether another ConfigMap has to be followed from now on.
+// sawNode takes in a look at the Node and reports whether another ConfigMap has to be followed from now on.
 func (v *view) sawNode(seen seen) (retarget bool) {
 	before := v.download()
 	if seen.err != nil {
-		// Without an answer about the Node itself nothing is known to have changed, and nobody could read of it.
+		// Without an answer about the Node itself nothing is known to have changed, and there was nothing to read.
 		if final(seen.err) {
 			v.node.known = true
 			v.node.problem = &Problem{Error: internalError, Words: fmt.Sprintf("Node %s cannot be read: %s", v.options.NodeName, because(seen.err))}
@@ -93,20 +93,21 @@ func (v *view) sawPayload(seen seen) {
 	found, _ := seen.object.(*corev1.ConfigMap)
 	source, data, problem := resolve(wanted, found, v.options.MaxPayload)
 	asked := v.payload.asked
-	if v.payload.source != nil || v.payload.problem != nil { // it was had before, or could not be: this came by itself
+	if v.payload.source != nil || v.payload.problem != nil { // it was downloaded before, or could not be: this change was not asked for
 		asked = time.Now()
 	}
 	v.payload = payloadView{source, data, problem, asked}
 }
 
-// news gives what is to be told, unless it was told already or is not known yet.
+// news returns what has to be reported, unless it was reported already or is not known yet.
 func (v *view) news() (Update, bool) {
 	update, known := v.update()
 	if !known || v.told != nil && v.told.same(update) {
 		return Update{}, false
 	}
 	if update.Problem != nil {
-		v.logger.Warn("the assigned configuration cannot be had", zap.String("assignment", bounded.Text(update.Text, 256)), zap.String("reason", update.Problem.Words))
+		v.logger.Warn("the assigned configuration cannot be had",
+			zap.String("assignment", bounded.Text(update.Text, 256)), zap.String("reason", update.Problem.Words))
 	}
 	v.told = &update
 	return update, true

@@ -35,10 +35,10 @@ func (p *place) stumble() {
 	p.stumbled = p.version
 }
 
-// errNoAnswer: LISTs may be answered all the same, where something on the way cannot do with watches.
+// errNoAnswer: LISTs may be answered anyway, where something on the way cannot do with watches.
 var errNoAnswer = errors.New("the API server does not answer a watch")
 
-// resumable tells whether a watch that ended so can go on from its place. It can where the API server was not reached or was
+// resumable reports whether a watch that ended so can go on from its place. It can where the API server was not reached or was
 // overloaded, and where it does not know our permissions yet.
 func resumable(err error) bool {
 	var answer *apierrors.StatusError
@@ -53,7 +53,7 @@ func resumable(err error) bool {
 		code == http.StatusTooManyRequests || code == http.StatusForbidden || code == http.StatusUnauthorized
 }
 
-// errAskedAgain ends a watch because somebody asked to look again.
+// errAskedAgain ends a watch because another look was asked for.
 var errAskedAgain = errors.New("asked to look again")
 
 // ended tells the ends of a watch that are no failure from those that are.

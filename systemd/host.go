@@ -17,16 +17,17 @@ const (
 	logind           = "org.freedesktop.login1"
 	logindPath       = "/org/freedesktop/login1"
 	logindManager    = logind + ".Manager"
-	shutdownSignal   = "PrepareForShutdown" // true when a shutdown begins, false when it is called off
+	shutdownSignal   = "PrepareForShutdown" // true when a shutdown begins, false when it is cancelled
 	shutdownProperty = "PreparingForShutdown"
 	ownerSignal      = "NameOwnerChanged" // of the bus itself: logind came, or was restarted
 	hostRecheck      = time.Minute        // logind may come later, or the bus be restarted
 )
 
-// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. stopping is what was told last. A signal is no
-// more than a reason to ask logind, because any local user can send one (rule 27). It can be missed, while nobody is connected or this program
-// is replaced, so logind is asked too at each connection, when logind comes again, and now and then. A host without logind is never known to shut
-// down; the service manager's SIGTERM comes all the same.
+// WatchShutdown reports the host's shutdown, and its cancellation, until ctx ends. stopping is the last report. A
+// signal is no more than a reason to ask logind, because any local user can send one (rule 27). It can be missed,
+// while there is no connection or this program is replaced, so logind is asked too at each connection, when logind
+// comes again, and at intervals. A host without logind is never known to shut down; the service manager's SIGTERM
+// comes anyway.
 func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell func(stopping bool)) {
 	changed := func(now bool) {
 		if now != stopping {
@@ -46,7 +47,7 @@ func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell 
 	}
 }
 
-// hearHost tells what logind says until the connection or ctx ends.
+// hearHost reports what logind says until the connection or ctx ends.
 func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	connection, err := connectSystemBus(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func hearHost(ctx context.Context, tell func(stopping bool)) error {
 			if !open {
 				return errors.New("listening to logind: the connection was closed")
 			}
-			ask() // whoever sent it: any local user can send a signal, and only logind answers for itself
+			ask() // from any sender: every local user can send a signal, and only logind answers for itself
 		case <-again.C:
 			ask()
 		case <-ctx.Done():
@@ -84,8 +85,8 @@ func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	}
 }
 
-// connectSystemBus gives a connection of our own, which ends with ctx, and so does the wait for it: dbus.socket takes connections while the daemon
-// is frozen, or cannot start. The uid is named as a number: no user has to be looked up.
+// connectSystemBus gives a connection of our own, which ends with ctx, and so does the wait for it: dbus.socket takes
+// connections while the daemon is frozen, or cannot start. The uid is named as a number: no user has to be looked up.
 func connectSystemBus(ctx context.Context) (*dbus.Conn, error) {
 	connection, err := dbus.SystemBusPrivate(dbus.WithContext(ctx))
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// What the service manager is told, and when (sd_notify(3)).
+// What is reported to the service manager, and when (sd_notify(3)).
 const (
 	readyWithin     = 30 * time.Second // a kubelet that is not healthy by then does not hold up the boot any longer
-	stopSlack       = 10 * time.Second // what a stop takes beside the kubelet's own: the last write and the last report
+	stopSlack       = 10 * time.Second // what a stop takes in addition to the kubelet's own: the last write and the last report
 	managerPatience = time.Second      // for a service manager that takes no messages
 )
 
@@ -26,7 +26,7 @@ const (
 type Manager struct {
 	send     func(message string) error
 	Watchdog time.Duration // of our own unit; 0 = none
-	Pulse    chan struct{} // whoever is watched takes from it
+	Pulse    chan struct{} // the watched loop takes from it
 	logger   *zap.Logger
 	woken    chan struct{}
 	begun    chan struct{}
@@ -46,7 +46,10 @@ type managerMessage struct {
 
 // NewManager reads from the environment which service manager there is, if any.
 func NewManager(logger *zap.Logger) *Manager {
-	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{})}
+	m := &Manager{
+		Pulse: make(chan struct{}), logger: logger,
+		woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{}),
+	}
 	m.send = func(message string) error {
 		_, err := daemon.SdNotify(false, message)
 		return err
@@ -87,7 +90,7 @@ func (m *Manager) sendWaiting() {
 		if message.sent != nil {
 			close(message.sent)
 		} else if err := m.send(message.text); err != nil {
-			m.logger.Debug("the service manager cannot be told", zap.Error(err))
+			m.logger.Debug("the service manager cannot be notified", zap.Error(err))
 		}
 	}
 }
@@ -113,7 +116,7 @@ func (m *Manager) Feed(ctx context.Context) {
 }
 
 // tell queues one message. What the last one says is not queued again, and the watchdog's and the status only once, so that the queue stays
-// short whatever happens. The others keep their order: the READY=1 that ends a reload is another one than that of the start.
+// short whatever happens. The others keep their order: the READY=1 that ends a reload is not that of the start.
 func (m *Manager) tell(lines ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +142,7 @@ func (m *Manager) Starting(stopTimeout time.Duration) {
 	m.tell(extend(2*stopTimeout + readyWithin + stopSlack)) // a kubelet that was left behind is stopped first
 }
 
-// Begin is for when the first kubelet is about to be started: what is told readyWithin later, at the latest, is READY=1.
+// Begin is for when the first kubelet is about to be started: READY=1 follows readyWithin later at the latest.
 func (m *Manager) Begin() {
 	select {
 	case m.begun <- struct{}{}:

@@ -18,16 +18,20 @@ const (
 	unitsPatience = 2 * time.Second // a kubelet waits for it
 )
 
-// SliceProperties are those properties of a slice that are numbers, such as MemoryMax; an error where systemd does not run, or has no such slice.
+// SliceProperties are those properties of a slice that are numbers, such as MemoryMax; an error where systemd does not
+// run, or has no such slice.
 func SliceProperties(ctx context.Context, slice string) (map[string]uint64, error) {
 	properties := map[string]uint64{}
 	err := withUnits(ctx, func(ctx context.Context, connection *dbus.Conn) error {
 		var path dbus.ObjectPath
-		if err := connection.Object(unitsName, unitsPath).CallWithContext(ctx, unitsManager+".GetUnit", dbus.FlagNoAutoStart, slice).Store(&path); err != nil {
+		found := connection.Object(unitsName, unitsPath).CallWithContext(ctx, unitsManager+".GetUnit", dbus.FlagNoAutoStart, slice)
+		if err := found.Store(&path); err != nil {
 			return err
 		}
 		var all map[string]dbus.Variant
-		if err := connection.Object(unitsName, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", dbus.FlagNoAutoStart, unitsName+".Slice").Store(&all); err != nil {
+		shown := connection.Object(unitsName, path).
+			CallWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", dbus.FlagNoAutoStart, unitsName+".Slice")
+		if err := shown.Store(&all); err != nil {
 			return err
 		}
 		for name, value := range all {
@@ -54,7 +58,8 @@ func SetSliceProperties(ctx context.Context, slice string, properties map[string
 		list = append(list, property{name, dbus.MakeVariant(properties[name])})
 	}
 	err := withUnits(ctx, func(ctx context.Context, connection *dbus.Conn) error {
-		return connection.Object(unitsName, unitsPath).CallWithContext(ctx, unitsManager+".SetUnitProperties", dbus.FlagNoAutoStart, slice, true, list).Err
+		return connection.Object(unitsName, unitsPath).
+			CallWithContext(ctx, unitsManager+".SetUnitProperties", dbus.FlagNoAutoStart, slice, true, list).Err
 	})
 	if err != nil {
 		return fmt.Errorf("changing properties of %s at systemd: %w", slice, err)
@@ -62,7 +67,8 @@ func SetSliceProperties(ctx context.Context, slice string, properties map[string
 	return nil
 }
 
-// withUnits asks within unitsPatience. Where the time is over, the error is [context.DeadlineExceeded]: the next question has no answer either.
+// withUnits asks within unitsPatience. Where the time is over, the error is [context.DeadlineExceeded]: the next
+// question has no answer either.
 func withUnits(ctx context.Context, ask func(context.Context, *dbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, unitsPatience)
 	defer cancel()

@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	// reviewTime bounds a review, and the wait for it.
+	// reviewTime limits a review, and the wait for a place.
 	reviewTime = 10 * time.Second
-	// reviewsAtOnce is how many unknown tokens are reviewed at a time, at most one of each address. So strangers at fewer addresses keep nobody waiting,
-	// however slow the API server is. Known tokens have as many places for themselves, and so have the addresses that known tokens come from.
+	// reviewsAtOnce limits the unknown tokens that are reviewed at a time, one of each address, so that strangers at fewer addresses do not block others,
+	// however slow the API server is. Known tokens have as many places of their own, and so have the addresses that known tokens come from.
 	reviewsAtOnce = 8
-	// reviewsPerSecond and reviewBurst are those of one address, until the API server has let its token read the metrics.
+	// reviewsPerSecond and reviewBurst limit the reviews of one address, until the API server has allowed its token.
 	reviewsPerSecond = 1
 	reviewBurst      = 5
-	// remembered bounds each thing that is remembered of those who ask.
+	// remembered limits the entries of each cache.
 	remembered = 1024
-	// unknownFor and forbiddenFor are how long a token is refused from memory: one that is nobody's, and one of a user who may not.
+	// unknownFor and forbiddenFor are how long a token is refused without a review: an unknown one, and one of a user without the right.
 	unknownFor, forbiddenFor = time.Minute, 10 * time.Second
-	// allowedFor is how long a token is let through from memory. For knownFor after that, junk does not keep it from its review, nor another token from
-	// the same address: a scraper renews its token.
+	// allowedFor is how long a token is accepted without a review. For knownFor after that, it has a place of its own for reviews, and so has another
+	// token from the same address, because a scraper renews its token.
 	allowedFor, knownFor = 10 * time.Second, 24 * time.Hour
 	// addressFor is how long an address is remembered after its newest request.
 	addressFor = 10 * time.Minute
 )
 
-// authorized lets those read the metrics whom the API server lets get that path: a TokenReview says who asks, a SubjectAccessReview whether
-// they may. controller-runtime has such a filter, too, and links the whole API server for it: 21 MB of a binary of 53.
+// authorized lets a client read the metrics if the API server allows it to get that path: a TokenReview has the user of the token, and a
+// SubjectAccessReview whether the user may. The same filter of controller-runtime would link the API server: 21 MB in a binary of 53.
 func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	asks, err := client.New(config, client.Options{HTTPClient: httpClient})
 	if err != nil {
@@ -51,32 +51,32 @@ func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Fil
 	return newReviewers(asks, clock.RealClock{}).filter, nil
 }
 
-// asker is what is needed of a client.
+// asker is the part of a client that makes reviews.
 type asker interface {
 	Create(ctx context.Context, review client.Object, options ...client.CreateOption) error
 }
 
-// reviewers ask the API server about tokens, and remember what it said. Tokens are kept as digests.
+// reviewers ask the API server about tokens, and cache its answers. Tokens are kept as digests.
 type reviewers struct {
 	asks      asker
 	clock     clock.PassiveClock
 	refused   *lru.LRUExpireCache // of asked: the code
-	known     *lru.LRUExpireCache // of asked: until when it is let through without a review
+	known     *lru.LRUExpireCache // of asked: until when it is accepted without a review
 	trusted   *lru.LRUExpireCache // of netip.Prefix: that a known token came from there
 	addresses *lru.LRUExpireCache // of netip.Prefix: its limiter
 
 	strangers, familiar lane          // of unknown tokens; familiar of those from trusted addresses
 	places              chan struct{} // of known tokens, one for each review at a time
-	mutex               sync.Mutex    // guards what lanes have under way, and addresses from looking to adding
+	mutex               sync.Mutex    // guards lane.underWay, and addresses between Get and Add
 }
 
-// lane has places for reviews, one for each at a time, and the addresses that have a place or wait for one.
+// lane has places for concurrent reviews, and the addresses that have a place or wait for one.
 type lane struct {
 	places   chan struct{}
 	underWay map[netip.Prefix]bool
 }
 
-// asked is what one answer is for.
+// asked is the key of an answer.
 type asked struct {
 	token      [sha256.Size]byte
 	path, verb string
@@ -103,7 +103,7 @@ func (r *reviewers) filter(log logr.Logger, next http.Handler) (http.Handler, er
 	}), nil
 }
 
-// code is the status code that a request gets.
+// code returns the status code for a request, or an error if the API server cannot be asked.
 func (r *reviewers) code(request *http.Request) (int, error) {
 	token, is := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !is || token == "" {
@@ -145,7 +145,7 @@ func (r *reviewers) code(request *http.Request) (int, error) {
 	return code, err
 }
 
-// wait takes a place, and tells whether there was one in time.
+// wait takes a place, and reports whether there was one in time.
 func wait(ctx context.Context, places chan struct{}) bool {
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
@@ -157,7 +157,7 @@ func wait(ctx context.Context, places chan struct{}) bool {
 	}
 }
 
-// begin tells whether an unknown token from there may be reviewed now. end has to follow then.
+// begin reports whether an unknown token from this address may be reviewed now. If so, the caller has to call end.
 func (r *reviewers) begin(through *lane, from netip.Prefix) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -174,8 +174,8 @@ func (r *reviewers) end(through *lane, from netip.Prefix) {
 	delete(through.underWay, from)
 }
 
-// remember keeps an answer. A token that was known may be refused because the API server cannot tell for a moment: it is reviewed once more before
-// that is believed.
+// remember caches an answer. The refusal of a known token is not cached, because the API server may be wrong for a moment: the token is reviewed once
+// more.
 func (r *reviewers) remember(of asked, code int, known bool) {
 	switch {
 	case code == http.StatusOK:
@@ -189,7 +189,7 @@ func (r *reviewers) remember(of asked, code int, known bool) {
 	}
 }
 
-// limiter is that of an address. The mutex is held.
+// limiter returns the rate limiter of an address. The caller holds the mutex.
 func (r *reviewers) limiter(from netip.Prefix) flowcontrol.PassiveRateLimiter {
 	limiter, is := r.addresses.Get(from)
 	if !is {
@@ -199,9 +199,9 @@ func (r *reviewers) limiter(from netip.Prefix) flowcontrol.PassiveRateLimiter {
 	return limiter.(flowcontrol.PassiveRateLimiter)
 }
 
-// prefixOf is the address that a request came from, or the network that one machine has with IPv6.
+// prefixOf returns the address that a request came from; with IPv6 the network, which one machine has.
 func prefixOf(address string) netip.Prefix {
-	from, _ := netip.ParseAddrPort(address) // one that is none is one as well
+	from, _ := netip.ParseAddrPort(address) // a malformed one is the zero address
 	bits := 32
 	if from.Addr().Is6() && !from.Addr().Is4In6() {
 		bits = 64
@@ -210,7 +210,7 @@ func prefixOf(address string) netip.Prefix {
 	return prefix
 }
 
-// review is the status code that who holds the token gets.
+// review returns the status code for the holder of a token.
 func review(ctx context.Context, asks asker, token, path, verb string) (int, error) {
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := asks.Create(ctx, who); err != nil {

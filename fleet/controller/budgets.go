@@ -18,10 +18,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// countsEvery is how often the status of a budget is written at most where only numbers have changed.
+// countsEvery is the shortest time between two writes of a budget's status if only numbers have changed.
 const countsEvery = 10 * time.Second
 
-// budgetStatuses are the KubeletRolloutBudgets as this process knows them, and what it writes to their statuses.
+// budgetStatuses reads the KubeletRolloutBudgets, and writes their statuses.
 type budgetStatuses struct {
 	writer    writer
 	monotonic func() time.Duration
@@ -39,12 +39,12 @@ type readBudget struct {
 	object  *v1alpha1.KubeletRolloutBudget
 	version string
 	budget  rollout.Budget
-	// wrote is when its status was written last, where written is set.
+	// wrote is when its status was last written, if written is set.
 	wrote   time.Duration
 	written bool
 }
 
-// readAll are the budgets. One that is being deleted still holds: who wants it gone lets its finalizers end.
+// readAll reads the budgets. A budget that is being deleted still applies until its finalizers are removed.
 func (s *budgetStatuses) readAll(cached []v1alpha1.KubeletRolloutBudget) []rollout.Budget {
 	read := make(map[string]readBudget, len(cached))
 	budgets := make([]rollout.Budget, 0, len(cached))
@@ -63,8 +63,8 @@ func (s *budgetStatuses) readAll(cached []v1alpha1.KubeletRolloutBudget) []rollo
 	return budgets
 }
 
-// write writes the statuses of budgets that change, and gives when the next one is due. Nothing rests on them: one that the API server does not
-// take holds up nobody.
+// write writes the statuses of budgets that change, and returns in how long the next one is due. No decision depends on them, so a refused one delays
+// nothing.
 func (s *budgetStatuses) write(ctx context.Context, plan *rollout.Plan) (later time.Duration) {
 	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool {
 		_, changes := plan.Budgets[name]
@@ -87,7 +87,7 @@ func (s *budgetStatuses) write(ctx context.Context, plan *rollout.Plan) (later t
 		}
 		later = sooner(later, statusEvery)
 		if errors.Is(err, context.DeadlineExceeded) {
-			break // the others would hang as well, and the pools wait
+			break // the others would hang as well, while the pools wait
 		}
 	}
 	return later
@@ -109,8 +109,8 @@ func (s *budgetStatuses) due(name string, status *v1alpha1.KubeletRolloutBudgetS
 	return max(0, wait)
 }
 
-// writeOne is a compare-and-swap: other programs have conditions there, too. The answer is compared: else what a policy strips would be written for
-// ever.
+// writeOne is a compare-and-swap, because other programs may have conditions there. The answer is compared, because what a policy removes would
+// otherwise be written again and again.
 func (s *budgetStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletRolloutBudget, status v1alpha1.KubeletRolloutBudgetStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -17,10 +17,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
-// PoolLabel is on revisions and variants, and names their pool.
+// PoolLabel is the label of revisions and variants with the name of their pool.
 const PoolLabel = "kubelet-supervisor.io/pool"
 
-// cachedObjects says what is cached, and how little of it: at 5,000 nodes most of a Node is of no use here.
+// cachedObjects are the kinds that are cached, each reduced to what is read: with 5,000 nodes whole Nodes would take most of the memory.
 func cachedObjects() map[client.Object]cache.ByObject {
 	configs := map[string]cache.Config{rollout.Namespace: {}}
 	return map[client.Object]cache.ByObject{
@@ -34,7 +34,7 @@ func cachedObjects() map[client.Object]cache.ByObject {
 	}
 }
 
-// ours selects what this controller has made.
+// ours selects the objects that this controller has made.
 var ours = func() labels.Selector {
 	selector, err := labels.Parse(PoolLabel)
 	if err != nil {
@@ -43,7 +43,7 @@ var ours = func() labels.Selector {
 	return selector
 }()
 
-// trim removes what nobody here reads.
+// trim removes what this program does not read.
 func trim(in any) (any, error) {
 	if object, is := in.(metav1.Object); is && object.GetManagedFields() != nil {
 		object.SetManagedFields(nil)
@@ -51,7 +51,7 @@ func trim(in any) (any, error) {
 	return in, nil
 }
 
-// trimNode keeps what rollout.ReadNode reads, and the taints as they are.
+// trimNode keeps what rollout.ReadNode reads, and all taints, because a PATCH replaces them.
 func trimNode(in any) (any, error) {
 	n, is := in.(*corev1.Node)
 	if !is {
@@ -60,15 +60,15 @@ func trimNode(in any) (any, error) {
 	return trimmed(n), nil
 }
 
-// theCordon is all that is kept of who has written what of a Node.
+// theCordon is all that is kept of the managed fields of a Node.
 var theCordon = metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)
 
 func trimmed(n *corev1.Node) *corev1.Node {
-	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: sameMap(n.Labels),
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: internMap(n.Labels),
 		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp, Annotations: map[string]string{}}}
 	if n.Spec.Unschedulable {
 		for _, by := range rollout.Cordoners(n) {
-			kept.ManagedFields = append(kept.ManagedFields, metav1.ManagedFieldsEntry{Manager: same(by), FieldsV1: theCordon})
+			kept.ManagedFields = append(kept.ManagedFields, metav1.ManagedFieldsEntry{Manager: intern(by), FieldsV1: theCordon})
 		}
 	}
 	for key, value := range n.Annotations {
@@ -77,7 +77,7 @@ func trimmed(n *corev1.Node) *corev1.Node {
 				if key == nodev1.StatusAnnotation {
 					value = rollout.KeptStatus(value)
 				}
-				kept.Annotations[same(key)] = same(value)
+				kept.Annotations[intern(key)] = intern(value)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func trimmed(n *corev1.Node) *corev1.Node {
 	return kept
 }
 
-// trimPod keeps where a pod has failed, and whether its kubelet turned it away: of the message no more than how such a message begins.
+// trimPod keeps where a pod has failed, and whether its kubelet has rejected it: of the message it keeps the prefix that says so.
 func trimPod(in any) (any, error) {
 	p, is := in.(*corev1.Pod)
 	if !is {

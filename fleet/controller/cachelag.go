@@ -20,7 +20,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
-// kind is one whose cache has to be complete, and how it is listed.
+// kind is a kind whose cache has to be complete, and how it is listed.
 type kind struct {
 	list    schema.GroupVersionKind
 	options []client.ListOption
@@ -39,7 +39,7 @@ var (
 type caches struct {
 	cached, live client.Reader
 	watches      *watchErrors
-	// trusted is how many watches had failed when the caches were last found to be complete; -1 is that they have to be compared.
+	// trusted is how many watches had failed when the caches were last found to be complete; with -1 they have to be compared.
 	trusted int64
 }
 
@@ -84,7 +84,7 @@ func (c *caches) ensureFresh(ctx context.Context) error {
 	return nil
 }
 
-// compare fails where a cache is behind what the API server holds now: the list is live, and its resourceVersion unset.
+// compare fails if a cache is behind what the API server has now: the list is live, because its resourceVersion is unset.
 func (c *caches) compare(ctx context.Context, k kind, cached client.ObjectList) error {
 	now, at, err := c.listLive(ctx, k)
 	if err != nil {
@@ -128,10 +128,10 @@ type listed struct {
 	name, version string
 }
 
-// pageSize is how many objects are asked for at once: of 5,000 Nodes even the metadata are tens of MiB.
+// pageSize limits the objects of one request, because the metadata of 5,000 Nodes are tens of MiB.
 const pageSize = 500
 
-// listLive lists what the API server holds now, and gives the version of which that is true.
+// listLive lists what the API server has now, and returns the resourceVersion of the list.
 func (c *caches) listLive(ctx context.Context, k kind) (all []listed, at string, err error) {
 	for next := ""; ; {
 		var page metav1.PartialObjectMetadataList
@@ -152,7 +152,7 @@ func (c *caches) listLive(ctx context.Context, k kind) (all []listed, at string,
 	}
 }
 
-// confirmVanished asks for Nodes that are no longer in the cache: their names, by UID. It fails where one is still there.
+// confirmVanished asks for Nodes that are no longer in the cache. vanished are their names, by UID. It fails if one still exists.
 func (c *caches) confirmVanished(ctx context.Context, vanished map[types.UID]string) error {
 	if len(vanished) > 8 {
 		return c.compare(ctx, nodeKind, &corev1.NodeList{})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// serverClock tells the API server's time, by the Date of its newest answer.
+// serverClock is the clock of the API server, from the Date of its newest answer.
 type serverClock struct {
 	monotonic func() time.Duration
 
@@ -15,13 +15,13 @@ type serverClock struct {
 	heard time.Duration
 }
 
-// dated is a client's transport that a clock is set by.
+// dated wraps a client's transport, and sets a clock.
 type dated struct {
 	next  http.RoundTripper
 	clock *serverClock
 }
 
-// RoundTrip reads the Date of the answer.
+// RoundTrip sets the clock to the Date of the answer.
 func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := d.next.RoundTrip(request)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *serverClock) set(date time.Time) {
 	c.date, c.heard = date, c.monotonic()
 }
 
-// now is the zero time as long as there was no answer.
+// now returns the zero time before the first answer.
 func (c *serverClock) now() time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// collectEvery is how often that is looked for.
+	// collectEvery is how often the collector looks for objects to delete.
 	collectEvery = time.Minute
-	// uncollectedFor is the longest pause before it is tried again to delete something, or to make a record that a pool is gone.
+	// uncollectedFor is the longest pause before another attempt to delete an object, or to make the record of a deleted pool.
 	uncollectedFor = time.Hour
 )
 
-// collector deletes what nothing names any more.
+// collector deletes what nothing refers to any more.
 type collector struct {
 	maker     *maker
 	monotonic func() time.Duration
 	log       logr.Logger
-	// Nobody waits for what these are of, so their pauses are long. They are by the UIDs of what is deleted, and by the names of what is made.
+	// The pauses of these are long, because nothing waits for the objects. They are by the UIDs of objects to delete, and by the names of records to make.
 	refusedRecords, refusedDeletions *refusals
-	// collected is when it was last looked for what nothing names.
+	// collected is when the collector last looked for objects to delete.
 	collected time.Duration
 }
 
@@ -34,7 +34,7 @@ func newCollector(p parts, m *maker) *collector {
 		refusedDeletions: newRefusals(p, collectEvery, uncollectedFor)}
 }
 
-// begin says whether it is time to look for what nothing names. It is once a minute.
+// begin reports whether it is time to look for objects to delete, and notes that.
 func (c *collector) begin() bool {
 	now := c.monotonic()
 	if now-c.collected < collectEvery {
@@ -44,7 +44,7 @@ func (c *collector) begin() bool {
 	return true
 }
 
-// due says whether any of these objects may be deleted now. All that was refused a moment ago has to wait.
+// due reports whether any of these objects may be deleted now. One whose deletion was refused has to wait.
 func (c *collector) due(objects []client.Object) bool {
 	return slices.ContainsFunc(objects, func(object client.Object) bool {
 		return c.refusedDeletions.since(string(object.GetUID())) <= c.monotonic()
@@ -59,7 +59,7 @@ func (c *collector) delete(ctx context.Context, objects []client.Object) error {
 			if err := c.maker.delete(ctx, object); err != nil {
 				return fmt.Errorf("collecting %s: %w", object.GetName(), err)
 			}
-			c.log.Info("an object was deleted, because no node and no pool names it", "name", object.GetName())
+			c.log.Info("an object was deleted, because no node and no pool refers to it", "name", object.GetName())
 			return nil
 		}})
 	}

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// patchesPerSecond is how fast Nodes are written at most.
+	// patchesPerSecond limits how fast Nodes are written.
 	patchesPerSecond = 20
-	// statusEvery is how often a pool's status is written at most.
+	// statusEvery is the shortest time between two writes of a pool's status.
 	statusEvery = time.Second
-	// longestElapsed: who has not looked for longer has not seen what happened meanwhile, so that time does not count.
+	// longestElapsed limits the time that counts as observed between two turns, because events during a longer gap were not seen.
 	longestElapsed = time.Minute
-	// askAgain is when to look again where something has to come right first.
+	// askAgain is when to try again after something that a turn needs was not available.
 	askAgain = time.Second
 )
 
-// Controller is the shell. Its turns come one after the other.
+// Controller runs the turns, one after the other. Its values have the knowledge; it knows their order.
 type Controller struct {
 	leader leader
-	// monotonic is this machine's clock, serverTime the API server's.
+	// monotonic is the clock of this machine, serverTime that of the API server.
 	monotonic  func() time.Duration
 	serverTime func() time.Time
 	metrics    *metrics
@@ -48,7 +48,7 @@ type Controller struct {
 	drains    *drainer
 }
 
-// writer is what a controller writes with.
+// writer is the part of a client that writes.
 type writer interface {
 	Create(ctx context.Context, object client.Object, options ...client.CreateOption) error
 	Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error
@@ -57,7 +57,7 @@ type writer interface {
 	SubResource(name string) client.SubResourceClient
 }
 
-// parts are what a Controller is made of.
+// parts are what a Controller gets from outside: clients, clocks, and where it reports.
 type parts struct {
 	cached, live client.Reader
 	writer       writer
@@ -78,7 +78,7 @@ func newController(p parts) *Controller {
 		failed: failedPods{}, unbound: newUnbound(p.monotonic), verdicts: verdicts, drains: newDrainer(p)}
 }
 
-// Reconcile is one turn.
+// Reconcile is one turn. The manager calls it from one worker. An error is one that concerns all pools, and the queue calls again with a growing pause.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if wait := c.leader.waits(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -89,14 +89,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if err := c.caches.ensureFresh(ctx); err != nil {
 		c.drains.follow(nil)
-		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
+		c.log.Info("no decision is made until the caches have what the API server has", "error", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
 		c.caches.distrust()
 		c.drains.follow(nil)
-		c.log.Info("no decision is made, because something is not known", "why", err.Error())
+		c.log.Info("no decision is made, because something is not known", "error", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	plan, err := c.decide(ctx, &w)
@@ -108,13 +108,13 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// decide makes a plan of which all is there that it needs. What the API server takes or refuses becomes part of the world, and it is decided once
-// more.
+// decide makes a plan whose revisions and variants exist. What the API server accepts or refuses of them becomes part of the world, and then a new plan
+// is made.
 func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan, error) {
 	c.owned.refusedRevisions.begin()
 	c.owned.refusedVariants.begin()
 	for {
-		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.words(), c.owned.refusedVariants.words()
+		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.messages(), c.owned.refusedVariants.messages()
 		began := c.monotonic()
 		plan := rollout.Decide(*w)
 		c.metrics.decided(c.monotonic() - began)
@@ -127,7 +127,7 @@ func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan
 	}
 }
 
-// carryOut does what the plan says, and gives when to look again; 0 is never.
+// carryOut does what the plan says, and returns when the next turn is due; 0 is never.
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
 	again := min(plan.Look, longestElapsed)
 	later, written, err := c.pools.write(ctx, w, plan)
@@ -144,15 +144,15 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	}
 	again = sooner(again, c.budgets.write(ctx, plan))
 	if len(writes) > 0 {
-		return time.Millisecond, nil // looks again after what was answered
+		return time.Millisecond, nil // the next turn sees the answers
 	}
 	gone := c.owned.gone(w)
 	err = errors.Join(c.collector.recordGone(ctx, gone, c.owned), c.collect(ctx, w))
 	return sooner(again, c.collector.next(gone, c.owned)), err
 }
 
-// collect deletes what nothing names any more. What is deleted does not come back automatically, so the caches are first compared with what the API
-// server has, and read again.
+// collect deletes what nothing refers to any more. A deletion cannot be undone, so the caches are first compared with what the API server has, and read
+// again.
 func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	if !c.collector.begin() {
 		return nil
@@ -175,7 +175,7 @@ func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	return c.collector.delete(ctx, spent)
 }
 
-// sooner is the first of two times, where 0 is never.
+// sooner is the shorter of two times, where 0 is never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -183,7 +183,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tryAgain is when the first of what was refused, or was not told, is tried again; 0 is never.
+// tryAgain is in how long the first request that was refused or not answered is sent again; 0 is never.
 func (c *Controller) tryAgain() (in time.Duration) {
 	now := c.monotonic()
 	in = sooner(c.patcher.denied.next(now), c.layers.next(now))

@@ -15,37 +15,37 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// objection is how the API server does not take the PATCH of a Node.
+// objection is how the API server does not accept the PATCH of a Node.
 type objection int
 
 const (
-	// refuses: it says no.
+	// refusesPatch: it refuses it.
 	refusesPatch objection = iota
-	// alters: it says yes, and stores something else.
+	// altersPatch: it accepts it, and stores something else.
 	altersPatch
-	// fails: it is in trouble over this Node, such as a webhook that is away.
+	// failsPatch: it fails for this Node, for example because a webhook is not available.
 	failsPatch
 )
 
-// denial is that the PATCHes of one Node are not taken. The other nodes go on.
+// denial is that PATCHes of one Node are not accepted. The other nodes go on.
 type denial struct {
 	objection objection
-	words     string
-	times     int // one after the other
+	message   string
+	times     int // in a row
 	at        time.Duration
 }
 
 const (
-	// deniedFirst doubles with each time, to deniedFor.
+	// deniedFirst is the first pause. It doubles with each denial, up to deniedFor.
 	deniedFirst = 5 * time.Second
 	deniedFor   = 5 * time.Minute
-	// A failure may be over in a moment. The third one in a row is about the Node.
+	// A failure may be over in a moment. The third one in a row counts against the Node.
 	failures     = 3
 	failureFirst = time.Second
 	failedFirst  = time.Minute
 )
 
-// until is when such a Node is tried again.
+// until is when the Node is tried again.
 func (d denial) until() time.Duration {
 	first, times := deniedFirst, d.times
 	if d.objection == failsPatch {
@@ -56,40 +56,40 @@ func (d denial) until() time.Duration {
 	return d.at + min(deniedFor, first<<min(times-1, 8))
 }
 
-// counts: the Node is denied, and not merely put off for a moment.
+// counts reports whether the Node is denied, and not only delayed for a moment.
 func (d denial) counts() bool { return d.objection != failsPatch || d.times >= failures }
 
-// denials are those of all Nodes.
+// denials are the denials of all Nodes.
 type denials struct {
 	all    map[types.UID]denial
-	looked time.Duration // when a decision last got them
+	looked time.Duration // when a decision last read them
 }
 
 func newDenials() denials { return denials{all: map[types.UID]denial{}} }
 
-// look gives those for a decision. One that was not repeated for long after its time is forgotten: nobody needs that Node
-// patched, or it is gone.
+// look returns the messages of the denials for a decision. A denial that was not repeated for long after its time is forgotten, because the Node does
+// not have to be patched any more, or is deleted.
 func (d *denials) look(now time.Duration) map[types.UID]string {
-	words := make(map[types.UID]string, len(d.all))
+	messages := make(map[types.UID]string, len(d.all))
 	for uid, one := range d.all {
 		switch until := one.until(); {
 		case now < until && one.counts():
-			words[uid] = one.words
+			messages[uid] = one.message
 		case now-until > 2*deniedFor:
 			delete(d.all, uid)
 		}
 	}
 	d.looked = now
-	return words
+	return messages
 }
 
-// rests: it was put off for a moment, which is not over.
+// rests reports whether the Node is not tried again yet.
 func (d *denials) rests(uid types.UID, now time.Duration) bool {
 	one, is := d.all[uid]
 	return is && now < one.until()
 }
 
-// next is in how long the first of those is tried again that the last decision got; 0 is never.
+// next is in how long the first Node is tried again that the last decision had as denied; 0 is never.
 func (d *denials) next(now time.Duration) (in time.Duration) {
 	for _, one := range d.all {
 		if until := one.until(); until > d.looked {
@@ -99,13 +99,13 @@ func (d *denials) next(now time.Duration) (in time.Duration) {
 	return in
 }
 
-func (d *denials) note(uid types.UID, objection objection, words string, now time.Duration) denial {
-	one := denial{objection, words, d.all[uid].times + 1, now} // in whichever ways: two webhooks may take turns
+func (d *denials) note(uid types.UID, objection objection, message string, now time.Duration) denial {
+	one := denial{objection, message, d.all[uid].times + 1, now} // of any kind, because two webhooks may object in turn
 	d.all[uid] = one
 	return one
 }
 
-// taken forgets one. What has failed for this Node, and fails no more, may fail no more for others either.
+// taken is called for a Node whose PATCH was accepted. If a failure of this Node is over, it may be over for others as well, so these are forgotten too.
 func (d *denials) taken(uid types.UID) {
 	one, is := d.all[uid]
 	if !is {
@@ -119,7 +119,7 @@ func (d *denials) taken(uid types.UID) {
 	}
 }
 
-// alter: admission has changed what was sent lately, so what is sent next is tried by a dry run first.
+// alter reports whether admission has changed a PATCH lately, so that a dry run comes before the next ones.
 func (d *denials) alter() bool {
 	for _, one := range d.all {
 		if one.objection == altersPatch {
@@ -129,26 +129,26 @@ func (d *denials) alter() bool {
 	return false
 }
 
-// altered is that the API server has said yes, and means another object.
-type altered struct{ words string }
+// altered is the error for an object that the API server accepted, and stored as another one.
+type altered struct{ message string }
 
-func (a altered) Error() string { return a.words }
+func (a altered) Error() string { return a.message }
 
-// fails: the API server is in trouble over this object, or has no answer within the request's time, as where a webhook hangs.
+// fails reports whether the API server failed for this object, or did not answer within the time of the request, as happens when a webhook hangs.
 func fails(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError ||
 		errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// deny names a Node that is not patched for a while. The others go on.
+// deny records that a Node is not patched for a while, in the log and as an Event. The other nodes go on.
 func (p *patcher) deny(w *rollout.Write, objection objection, err error) {
 	now := p.monotonic()
 	d := p.denied.note(w.UID, objection, bounded.Text(bounded.Line(err.Error()), refusalLimit), now)
-	p.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "words", d.words, "times", d.times,
+	p.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "message", d.message, "times", d.times,
 		"again", (d.until() - now).String())
 	if read := p.nodes.read[w.UID]; read != nil && d.counts() {
 		p.events.Event(read.object, corev1.EventTypeWarning, rollout.EventPoolRefused,
-			bounded.Text(fmt.Sprintf("pool %s cannot write to the Node: %s", w.Pool, d.words), refusalLimit))
+			bounded.Text(fmt.Sprintf("pool %s cannot write to the Node: %s", w.Pool, d.message), refusalLimit))
 	}
 }

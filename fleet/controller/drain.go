@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// drainsAtOnce is from how many nodes pods are evicted at a time; more wait for their turn.
+	// drainsAtOnce limits the nodes that are drained at a time. More wait.
 	drainsAtOnce = 8
-	// evictionsPerSecond is how fast, from all of them together.
+	// evictionsPerSecond limits the evictions from all nodes together.
 	evictionsPerSecond = 10
-	// drainAgain is when a node's pods are looked at again.
+	// drainAgain is the pause before a node's pods are listed again.
 	drainAgain = 5 * time.Second
 )
 
-// drainer evicts pods from the nodes that plans name. There is one goroutine for each of them, which ends with the plan that no longer does.
+// drainer evicts pods from the nodes that a plan drains. There is one goroutine for each node, which ends when a plan no longer drains it.
 // It is not k8s.io/kubectl/pkg/drain: those 938 lines block until a node is empty, and bring kubectl's command code into the controller.
 type drainer struct {
 	pods    client.Reader // live
@@ -46,7 +46,7 @@ type drainer struct {
 	found map[types.UID]rollout.Drained
 }
 
-// drain is one of a node, under way.
+// drain is the drain of one node.
 type drain struct {
 	of   rollout.Draining
 	stop context.CancelFunc
@@ -59,13 +59,13 @@ func newDrainer(p parts) *drainer {
 	return d
 }
 
-// end ends all drains, and waits for that.
+// end stops all drains, and waits until they have ended. None begins after it.
 func (d *drainer) end() {
 	d.cancel()
 	d.workers.Wait()
 }
 
-// follow leaves all nodes alone that are not wanted, and begins with those that are, as many as may be at once.
+// follow stops the drains that are not wanted, and begins those that are, up to drainsAtOnce.
 func (d *drainer) follow(wanted []rollout.Draining) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -85,7 +85,7 @@ func (d *drainer) follow(wanted []rollout.Draining) {
 	}
 }
 
-// findings are what was found at the nodes that are being drained. Of all others nothing is kept.
+// findings returns what was found on the nodes that are being drained, and forgets those of all others.
 func (d *drainer) findings(nodes []rollout.Node) map[types.UID]rollout.Drained {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -104,7 +104,7 @@ func (d *drainer) findings(nodes []rollout.Node) map[types.UID]rollout.Drained {
 	return given
 }
 
-// work evicts what there is, again and again until it is told to stop: pods may come that tolerate the cordon.
+// work evicts the pods of a node again and again until ctx ends, because pods that tolerate the cordon may come.
 func (d *drainer) work(ctx context.Context, of rollout.Draining) {
 	for {
 		found := d.round(ctx, of)
@@ -123,7 +123,7 @@ func (d *drainer) work(ctx context.Context, of rollout.Draining) {
 	}
 }
 
-// round evicts each pod once that a drain may take.
+// round evicts each pod that may be evicted once.
 func (d *drainer) round(ctx context.Context, of rollout.Draining) rollout.Drained {
 	pods, err := d.podsOf(ctx, of.Node)
 	if err != nil {
@@ -156,7 +156,7 @@ func (d *drainer) round(ctx context.Context, of rollout.Draining) rollout.Draine
 	return rollout.Drained{Empty: len(wayward) == 0, Words: few(wayward)}
 }
 
-// podsOf asks the API server: no pod but failed ones is cached.
+// podsOf asks the API server, because only failed pods are cached.
 func (d *drainer) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -168,7 +168,7 @@ func (d *drainer) podsOf(ctx context.Context, node string) ([]corev1.Pod, error)
 	return list.Items, nil
 }
 
-// evict asks for the eviction of exactly this pod, and of no other one of its name.
+// evict asks for the eviction of this pod, and not of a later one with its name.
 func (d *drainer) evict(ctx context.Context, p *corev1.Pod) error {
 	if err := d.limiter.Wait(ctx); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (d *drainer) evict(ctx context.Context, p *corev1.Pod) error {
 			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}})
 }
 
-// fate is what becomes of a pod.
+// fate is what a drain does with a pod.
 type fate int
 
 const (
@@ -190,8 +190,8 @@ const (
 	refuses
 )
 
-// fateOf decides as kubectl drain does without --force and --delete-emptydir-data, but that a pod of a DaemonSet stays whether or not this
-// is still there, and one that has ended as well.
+// fateOf decides as kubectl drain does without --force and --delete-emptydir-data, except that a pod of a DaemonSet stays even if the DaemonSet is
+// deleted, and that a pod that has ended stays. why is for users.
 func fateOf(p *corev1.Pod) (what fate, why string) {
 	owner := metav1.GetControllerOf(p)
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
@@ -208,7 +208,7 @@ func fateOf(p *corev1.Pod) (what fate, why string) {
 	return evicted, ""
 }
 
-// whyNot is why a pod was not evicted: of a PodDisruptionBudget in its own words, which name it.
+// whyNot is why a pod was not evicted. For a PodDisruptionBudget it is the message of the API server, which has its name.
 func whyNot(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {
@@ -223,10 +223,10 @@ func whyNot(err error) string {
 
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// few names the first of many.
-func few(words []string) string {
-	if most := 3; len(words) > most {
-		return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+// few lists the first texts and counts the others.
+func few(texts []string) string {
+	if most := 3; len(texts) > most {
+		return strings.Join(texts[:most], ", ") + fmt.Sprintf(" and %d more", len(texts)-most)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(texts, ", ")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// edit is what one PATCH changes of a Node. It is kept until the answer is there, because a status code does not say what was stored: admission
-// may have changed the object.
+// edit is what one PATCH changes in a Node. It is compared with the answer, because a status code does not say what was stored: admission may have
+// changed the object.
 type edit struct {
 	annotations map[string]string // empty: it is removed
 	removeTaint string
@@ -48,7 +48,7 @@ func editOf(w *rollout.Write) edit {
 	return e
 }
 
-// patch is a merge patch that holds for exactly the version of the Node that it is made for.
+// patch is a merge patch that applies only to this version of the Node.
 func (e *edit) patch(of *corev1.Node) ([]byte, error) {
 	annotations, spec := map[string]any{}, map[string]any{}
 	for key, value := range e.annotations {
@@ -73,7 +73,7 @@ func (e *edit) patch(of *corev1.Node) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// missed says what of the edit the Node does not have that the API server has answered with; empty is nothing.
+// missed says which part of the edit is not in the Node that the API server has returned. It is empty if the edit is complete.
 func (e *edit) missed(answered *corev1.Node) string {
 	var missed []string
 	for _, key := range slices.Sorted(maps.Keys(e.annotations)) {
@@ -101,11 +101,11 @@ func (e *edit) missed(answered *corev1.Node) string {
 	return "admission " + strings.Join(missed, ", ")
 }
 
-// quotedLimit is how much is quoted of what somebody else has written.
+// quotedLimit limits quotes of what other programs have written, in bytes.
 const quotedLimit = 64
 
-// back is what takes a Node that has only a part of the edit back to what it was before: half of an assignment would be taken for a person's, and
-// a cordon without its annotation for somebody else's. is: there is anything to take back.
+// back is the edit that reverts a Node with only a part of this edit: half of an assignment would look like one of a user, and a cordon without its
+// annotation like one of another program. is reports whether there is anything to revert.
 func (e *edit) back(before, answered *corev1.Node) (back edit, is bool) {
 	back.annotations = map[string]string{}
 	for key := range e.annotations {

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// correlation: what was said lately is counted up and not said again. Almost each Event here names a revision and a wave, so it comes once; the
-// usual memory of 4,096 of them would be 3 MiB that nobody asks, and one of 256 grows for hours: it was all that grew in a soak.
+// correlation limits what is kept to count repeated Events. Almost every Event here has a revision and a wave, so it is not repeated. The usual memory
+// of 4,096 Events would be 3 MiB without use, and one of 256 grows for hours.
 var correlation = record.CorrelatorOptions{QPS: 10, BurstSize: 100, MaxEvents: 100, LRUCacheSize: 32}
 
-// recorder records Events. The newer API of Events makes one series of all that have the same reason, with the words of the first, so that of
-// four waves one would be told; and the usual limit of 25 per object and then one in five minutes would cut a rollout short.
+// recorder records Events. The newer API of Events makes one series of all with the same reason and the message of the first, so that one of four waves
+// would be shown. The usual limit of 25 per object, and then one in five minutes, would drop Events of a rollout.
 func recorder(m manager.Manager, config *rest.Config) (record.EventRecorder, error) {
 	events, err := typedcorev1.NewForConfig(config)
 	if err != nil {
@@ -23,7 +23,7 @@ func recorder(m manager.Manager, config *rest.Config) (record.EventRecorder, err
 	}
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(correlation)
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: events.Events("")})
-	// It ends with the leader.
+	// It ends when this process no longer leads.
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		broadcaster.Shutdown()

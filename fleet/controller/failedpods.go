@@ -10,7 +10,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
-// failedPods remembers what this process knew of each failed pod when it saw that first.
+// failedPods is what this process knew of each failed pod when it first saw it, by UID.
 type failedPods map[types.UID]failedPod
 
 type failedPod struct {
@@ -18,7 +18,7 @@ type failedPod struct {
 	unbound bool
 }
 
-// readAll are the pods that nodes have turned away.
+// readAll returns the pods that kubelets have rejected.
 func (f *failedPods) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound func(types.UID) bool, age time.Duration) []rollout.TurnedAway {
 	first := make(failedPods, len(*f))
 	var uids map[string]types.UID

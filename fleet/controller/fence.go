@@ -7,14 +7,14 @@ import (
 
 var errFenced = errors.New("the request was not sent, because the Lease could end before it")
 
-// fence lets a request that writes pass only while this process leads for long enough that nobody else can lead when it arrives. The API
+// fence sends a request that writes only while this process leads for long enough that no other process can lead when the request arrives. The API
 // server is told to give up after the same time.
 type fence struct {
 	next   http.RoundTripper
 	leader leader
 }
 
-// RoundTrip is called once more for each try of a request, just before it is sent.
+// RoundTrip is called for each attempt of a request, just before it is sent. It returns errFenced for one that is not sent.
 func (f *fence) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead:

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// goneFor is how long a pool has to be gone before what was kept of it is collected: GitOps deletes and makes again, and backups come back.
+	// goneFor is how long a pool has to be deleted before its objects are collected, because GitOps tools and restored backups make pools again.
 	goneFor = 24 * time.Hour
-	// goneLabel is on the ConfigMap that says since when a pool is gone, by the time at which it was made. This process does not know since when,
-	// and the next one would know it even less. A clock that begins later keeps things for longer, and never for shorter.
+	// goneLabel is on the ConfigMap that records that a pool is deleted. Its creationTimestamp is the time that counts, because no process knows when the
+	// pool was deleted. That time is later than the deletion, so objects are kept for longer, and never for shorter.
 	goneLabel = "kubelet-supervisor.io/gone-pool"
 )
 
-// orphans are the names of what was kept of a pool that is gone.
+// orphans are the names of the objects of a deleted pool.
 type orphans struct{ revisions, variants []string }
 
-// gone are the pools that are not there, and of which something is kept.
+// gone returns the deleted pools that have left objects.
 func (o *ownedObjects) gone(w *rollout.World) map[string]orphans {
 	there, gone := namesOf(w.Pools), map[string]orphans{}
 	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
@@ -53,7 +53,7 @@ func namesOf(pools []rollout.Pool) map[string]bool {
 	return names
 }
 
-// isGoneRecord says whether this controller has made the ConfigMap that says since when a pool is gone.
+// isGoneRecord reports whether an object is the record of a deleted pool, and was made by this controller.
 func isGoneRecord(object client.Object) bool {
 	pool := object.GetLabels()[goneLabel]
 	record, is := object.(*corev1.ConfigMap)
@@ -61,7 +61,7 @@ func isGoneRecord(object client.Object) bool {
 		record.Immutable != nil && *record.Immutable && record.Data[goneKey] == pool
 }
 
-// goneKey is what the record says to programs. Labels alone prove nothing, because others may write them.
+// goneKey is the key of the record with the name of the pool. Labels alone are no proof, because others may write them.
 const goneKey = "pool"
 
 func goneName(pool string) string { return "pool-" + pool + "-gone" }
@@ -107,14 +107,14 @@ func (c *collector) makeRecord(ctx context.Context, pool string) error {
 	if err != nil {
 		return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
 	}
-	if stored == &there { // made before, and the cache has not shown it yet
+	if stored == &there { // it was made before, and the cache does not have it yet
 		return nil
 	}
-	c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
+	c.log.Info("a pool is gone, so its revisions and variants that no node refers to are deleted after a day", "pool", pool)
 	return nil
 }
 
-// abandoned is what was kept of pools that are gone for long enough.
+// abandoned returns the objects of pools that have been deleted for long enough.
 func (o *ownedObjects) abandoned(w *rollout.World) (all []client.Object) {
 	gone := o.gone(w)
 	for _, pool := range slices.Sorted(maps.Keys(gone)) {

@@ -16,7 +16,7 @@ func TestEqualWordsAreKeptOnce(t *testing.T) {
 			n.Annotations[key] = strings.Clone(value)
 		}
 		n.Labels["pool"] = strings.Clone(n.Labels["pool"])
-		return sameWords(rollout.ReadNode(trimmed(n)))
+		return internNode(rollout.ReadNode(trimmed(n)))
 	}
 	a, b := read(), read()
 	for what, pair := range map[string][2]string{"the source": {a.Source, b.Source}, "the mark": {a.Mark.Assignment, b.Mark.Assignment},

@@ -14,8 +14,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// ensure makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were. again is that what
-// was refused or taken changes the world, so that a new plan has to be made.
+// ensure makes the revisions and variants that the plan needs, and those that are assigned to nodes and were changed or deleted. again means that a
+// refusal is new or over, so that a new plan has to be made.
 func (o *ownedObjects) ensure(ctx context.Context, w *rollout.World, plan *rollout.Plan) (again bool, err error) {
 	var attempts []attempt
 	for i := range plan.Revisions {
@@ -72,15 +72,15 @@ func (o *ownedObjects) ensureVariant(ctx context.Context, v *rollout.Variant) er
 	return nil
 }
 
-// managedByLabel names who made an object.
+// managedByLabel is the label with the program that made an object.
 const managedByLabel = "app.kubernetes.io/managed-by"
 
-// objectMeta has no owner: deleting a pool would take what nodes run.
+// objectMeta has no owner, because otherwise the deletion of a pool would delete what nodes run.
 func objectMeta(pool, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: rollout.Namespace, Name: name, Labels: map[string]string{PoolLabel: pool, managedByLabel: Name}}
 }
 
-// isOurs says whether this controller has made an object, by all that it gives one: both labels, and the name. Nothing else is ever deleted
+// isOurs reports whether this controller has made an object, which has both of its labels and a name of its form. Nothing else is ever deleted
 // (rule 24).
 func isOurs(object client.Object) bool {
 	pool := object.GetLabels()[PoolLabel]

@@ -12,22 +12,22 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// layerView is the layers that pools name, each read once for each version of its ConfigMap.
+// layerView is the layers of all pools, each read once for each version of its ConfigMap.
 type layerView struct {
 	read map[rollout.Ref]rollout.Layer
-	// missing are those that the API server has said are not there. They are asked for once, until the cache has them.
+	// missing are layers that do not exist, as the API server has answered. They are asked for once, until the cache has them.
 	missing map[rollout.Ref]bool
-	// unknown are those of which it has said neither. They are asked for again and again.
+	// unknown are layers of which the API server has not said whether they exist. They are asked for again.
 	unknown map[rollout.Ref]question
 }
 
-// question is one that was asked in vain.
+// question counts the requests for a layer without a useful answer, and has the time of the last one.
 type question struct {
 	times int
 	at    time.Duration
 }
 
-// askedFor is the longest pause between two questions for the same layer; the first is askAgain.
+// askedFor is the longest pause between two requests for the same layer; the first is askAgain.
 const askedFor = 30 * time.Second
 
 func (q question) due() time.Duration { return q.at + min(askedFor, askAgain<<min(q.times-1, 8)) }
@@ -44,8 +44,8 @@ func (v *layerView) next(now time.Duration) (in time.Duration) {
 	return in
 }
 
-// readAll are the layers that are known: what the cache has, and what the API server says is not there. Where it says anything else, such as
-// that we may not know, the layer is not known.
+// readAll returns the layers that are known: those in the cache, and those that the API server says do not exist. After any other answer, such as that
+// the controller may not read it, the layer is unknown, and not in the result.
 func (v *layerView) readAll(ctx context.Context, live client.Reader, pools []rollout.Pool, maps []corev1.ConfigMap, now time.Duration) map[rollout.Ref]rollout.Layer {
 	byName := make(map[string]*corev1.ConfigMap, len(maps))
 	for i := range maps {
@@ -76,7 +76,7 @@ func (v *layerView) readAll(ctx context.Context, live client.Reader, pools []rol
 	return read
 }
 
-// isMissing asks the API server, unless it was asked in vain a moment ago.
+// isMissing asks the API server, unless that failed a moment ago.
 func (v *layerView) isMissing(ctx context.Context, live client.Reader, ref rollout.Ref, now time.Duration) bool {
 	asked, is := v.unknown[ref]
 	if is && now < asked.due() {

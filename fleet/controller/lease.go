@@ -9,19 +9,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// requestTime is how long a request that writes may take, on both sides.
+// requestTime limits a request that writes, here and at the API server.
 const requestTime = 5 * time.Second
 
-// leader says whether this process leads.
+// leader knows whether this process leads.
 type leader interface {
-	// outlasts: it leads for that long from now on at least.
+	// outlasts reports whether this process leads for at least that long from now on.
 	outlasts(time.Duration) bool
-	// waits is for how long the requests of the leader before may still arrive.
+	// waits is how long requests of the previous leader may still arrive.
 	waits() time.Duration
 }
 
-// lease is the lock of an election. It knows until when it is held, by this machine's clock: from the moment before a renewal was asked
-// for, for everybody else counts from a later one.
+// lease is the lock of an election. It knows until when it is held by this machine's clock. It counts from the moment before a renewal was sent,
+// because other processes count from a later one.
 type lease struct {
 	resourcelock.Interface
 	duration  time.Duration
@@ -32,12 +32,12 @@ type lease struct {
 	taken, renewed time.Duration
 }
 
-// Create makes the Lease, as ours.
+// Create creates the Lease with this process as its holder.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(record.HolderIdentity, func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update takes the Lease, renews it, or gives it up.
+// Update acquires, renews or releases the Lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(record.HolderIdentity, func() error { return l.Interface.Update(ctx, record) })
 }
@@ -65,8 +65,9 @@ func (l *lease) write(holder string, do func() error) error {
 	return nil
 }
 
-// giveUp comes before the request that tells others. It also comes after a conflict: somebody else has written the Lease that only we write, and that
-// may be a process of the same identity. Whoever takes it again waits for what the other one has sent, so of two such processes neither writes.
+// giveUp is called before the request that releases the Lease. It is also called after a conflict: another process has written the Lease that only its
+// holder writes, perhaps one with the same identity. A process that acquires it again waits for the requests of the other one, so of two such processes
+// neither writes.
 func (l *lease) giveUp() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -88,7 +89,7 @@ func (l *lease) waits() time.Duration {
 	return max(0, l.taken+requestTime-l.monotonic())
 }
 
-// alone leads without an election. A process before it may just have been killed.
+// alone leads without an election. The process before it may have been killed a moment ago.
 type alone struct {
 	since     time.Duration
 	monotonic func() time.Duration

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remadeEvery is how often an object is deleted to be made again at most: nodes may read it.
+// remadeEvery is the shortest time between two replacements of an object, because nodes may read it.
 const remadeEvery = time.Minute
 
 var errRemade = errors.New("the object was created again less than a minute ago, and will be created again within a minute")
@@ -40,29 +40,29 @@ func newMaker(p parts) *maker {
 		begun: p.monotonic()}
 }
 
-// remadeLately says whether a name has to wait before its object may be deleted again.
+// remadeLately reports whether an object was deleted so recently that it may not be deleted again yet.
 func (m *maker) remadeLately(name string, now time.Duration) bool {
 	maps.DeleteFunc(m.remade, func(_ string, at time.Duration) bool { return now-at >= remadeEvery })
 	_, lately := m.remade[name]
 	return lately
 }
 
-// making is an object that is to be there.
+// making is an object to make.
 type making struct {
 	wanted client.Object
-	// there is what the API server has by that name, and same compares it with what is wanted.
+	// there is where the object that has the name already is read into, and same compares it with what is wanted.
 	there client.Object
 	same  func() bool
-	// altered: admission has changed it when it was tried last.
+	// altered means that admission changed the object at the last attempt.
 	altered bool
 }
 
-// make makes an object, and gives it as it was stored. One of ours by the same name that is not the same is deleted first. One that somebody else
-// has made stays, and is in the way. Both objects have the same name, which is the hash of their content, so the new one cannot come first: a dry
-// run under another name does, and if that is not taken, the old one stays.
+// make makes an object, and returns it as it was stored. If this controller made the existing object of that name, and it differs, it is deleted first;
+// an object of another program stays, which is an error. Both objects have the same name, a hash of the content, so the new one cannot be made first. A
+// dry run under another name is made first instead, and if it is refused, the old object stays.
 func (m *maker) make(ctx context.Context, o making) (client.Object, error) {
 	name := o.wanted.GetName()
-	if o.altered { // what is not stored does not have to be deleted again
+	if o.altered { // a dry run leaves nothing to delete
 		if err := m.rehearse(ctx, o.wanted, name); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (m *maker) make(ctx context.Context, o making) (client.Object, error) {
 		return nil, getErr
 	}
 	if o.same() && o.there.GetLabels()[PoolLabel] == o.wanted.GetLabels()[PoolLabel] {
-		return o.there, nil // made before, and the answer was lost
+		return o.there, nil // the answer to an earlier request was lost
 	}
 	if !isOurs(o.there) {
 		return nil, fmt.Errorf("an object of this name is there, and it is not replaced, because its labels do not say that %s made it; delete it: %w", Name, err)
@@ -98,7 +98,7 @@ func (m *maker) make(ctx context.Context, o making) (client.Object, error) {
 	return m.create(ctx, o.wanted)
 }
 
-// rehearse asks whether an object would be stored as it is. A webhook that no dry run may ask is not asked.
+// rehearse makes a dry run, and returns an error if the object would be refused or changed. Where a webhook does not support dry runs, it returns nil.
 func (m *maker) rehearse(ctx context.Context, wanted client.Object, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -114,7 +114,7 @@ func (m *maker) rehearse(ctx context.Context, wanted client.Object, name string)
 	return differs(wanted, tried)
 }
 
-// otherName is one that nothing has, and that policies take for the same.
+// otherName is a name that no object has, and that policies treat in the same way.
 func otherName(name string) string {
 	cut := strings.LastIndexByte(name, '-') + 1
 	hash := []byte(name[cut:])
@@ -122,8 +122,8 @@ func otherName(name string) string {
 	return name[:cut] + string(hash)
 }
 
-// create makes an object, and takes away what was stored if it is not what was sent: no node names it yet, and what is read under a name that is a
-// hash has to have it.
+// create makes an object, and deletes it if what was stored is not what was sent: no node refers to it yet, and its content has to match the hash in
+// its name.
 func (m *maker) create(ctx context.Context, wanted client.Object) (client.Object, error) {
 	request, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -138,7 +138,7 @@ func (m *maker) create(ctx context.Context, wanted client.Object) (client.Object
 	return made, nil
 }
 
-// differs says what admission has changed of an object that was sent. More labels and annotations are harmless.
+// differs returns an error that says what admission has changed in an object. Additional labels and annotations are harmless.
 func differs(sent, stored client.Object) error {
 	var all []string
 	for _, label := range slices.Sorted(maps.Keys(sent.GetLabels())) {
@@ -193,7 +193,7 @@ func equalJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
 }
 
-// delete deletes exactly the version that was looked at.
+// delete deletes exactly this version of an object.
 func (m *maker) delete(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
-// newMapper knows the kinds that are used here. So nothing has to be asked before the caches begin: an API server that is not there yet, or
-// does not have KubeletPools yet, is waited for as one that is away, and this process says meanwhile that it is not ready.
+// newMapper knows the kinds that are used here, so that the caches start without discovery. If the API server is not available yet, or does not have
+// KubeletPools yet, the process waits, and is not ready until then.
 func newMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for of, scope := range map[schema.GroupVersionKind]meta.RESTScope{

@@ -8,17 +8,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// memory is what one decision leaves to the next.
+// memory is what one turn passes to the next. It is lost with the process.
 type memory struct {
 	seen   map[types.UID]rollout.Seen
 	gone   []rollout.Gone
 	clocks map[string]rollout.Clock
-	// age is all elapsed time, and looked when the world was looked at last.
+	// age is the sum of all elapsed times, and looked is when the Nodes were last read.
 	age, looked time.Duration
 	begun       bool
 }
 
-// vanished are the names of the Nodes that were assigned something, and that are not among those.
+// vanished returns the names of the Nodes that had an assignment, and that are not in read.
 func (m *memory) vanished(read map[types.UID]*readNode) map[types.UID]string {
 	vanished := map[types.UID]string{}
 	for uid, seen := range m.seen {
@@ -29,8 +29,8 @@ func (m *memory) vanished(read map[types.UID]*readNode) map[types.UID]string {
 	return vanished
 }
 
-// elapsed is the time since the last decision. It is asked for when the Nodes have been read: what has come between could else seem to be older
-// than it is.
+// elapsed returns the time since the last call, and notes this one. It has to be called after the Nodes were read: what happened in between would
+// otherwise seem older than it is.
 func (m *memory) elapsed(now time.Duration) time.Duration {
 	elapsed := now - m.looked
 	m.looked = now
@@ -40,7 +40,8 @@ func (m *memory) elapsed(now time.Duration) time.Duration {
 	return min(elapsed, longestElapsed)
 }
 
-// remember keeps what a plan leaves to the next. For a pool whose status could not be written nothing was decided.
+// remember keeps what a plan passes to the next. The clock of a pool whose status was not written stays as it was, because its decision does not
+// count.
 func (m *memory) remember(w *rollout.World, plan *rollout.Plan, written map[string]bool) {
 	for name := range plan.Status {
 		if written[name] {

@@ -14,15 +14,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// metrics are what the leader tells of its pools.
+// metrics are the metrics of pools, which only the leader has.
 type metrics struct {
 	nodes, wave, stop, held *prometheus.GaugeVec
 	patches                 *prometheus.CounterVec
 	afterVerdict, decide    prometheus.Histogram
-	pools                   map[string]bool // that were told
+	pools                   map[string]bool // that have metrics
 }
 
-// usualCodes are there at 0 from the start: what is first seen with a 1 is no increase for Prometheus. Others come with their first answer.
+// usualCodes are exported with 0 from the start, because Prometheus does not see an increase in a series that begins with 1. Other codes come with their
+// first answer.
 var usualCodes = []string{noAnswer, "200", "401", "403", "404", "409", "422", "429", "500", "503", "504"}
 
 const noAnswer = "0"
@@ -59,7 +60,7 @@ func (m *metrics) decided(took time.Duration) { m.decide.Observe(took.Seconds())
 
 func (m *metrics) stopped(after time.Duration) { m.afterVerdict.Observe(after.Seconds()) }
 
-// patched counts an answer. What was not sent has none, and is not counted.
+// patched counts an answer. A request that was not sent is not counted.
 func (m *metrics) patched(err error) {
 	var status apierrors.APIStatus
 	code := noAnswer
@@ -74,7 +75,7 @@ func (m *metrics) patched(err error) {
 	m.patches.WithLabelValues(code).Inc()
 }
 
-// report tells the pools that there are now.
+// report sets the metrics of all pools, and removes those of pools that do not exist any more.
 func (m *metrics) report(w *rollout.World, plan *rollout.Plan) {
 	pools := make(map[string]bool, len(w.Pools))
 	for i := range w.Pools {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is this machine's clock that never jumps. It goes on while the machine sleeps, for so does everybody else's patience with our
-// Lease.
+// monotonic is the clock of this machine that never jumps. It also counts while the machine sleeps, because the Lease expires for other processes
+// during that time.
 func monotonic() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// lagLimit is for how long a cache may be behind an answer before it is not believed any more.
+// lagLimit is how long a cache may be behind an answer before no decision is made from it.
 const lagLimit = 10 * time.Second
 
-// nodeView is the Nodes as this process knows them: those of the cache, with newer answers of the API server laid over them.
+// nodeView is all Nodes: those of the cache, with newer answers of the API server laid over them.
 type nodeView struct {
 	live      client.Reader
 	monotonic func() time.Duration
 
 	read map[types.UID]*readNode
-	// ahead are answers that the cache has not caught up with.
+	// ahead are answers that are newer than the cache.
 	ahead map[types.UID]answer
 	// unanswered are writes whose answers were lost, so that they may have arrived or not.
 	unanswered map[types.UID]rollout.Write
@@ -37,7 +37,7 @@ type readNode struct {
 	node   rollout.Node
 }
 
-// answer is a Node as the API server has answered it, and when.
+// answer is a Node in an answer of the API server, and when the answer came.
 type answer struct {
 	object *corev1.Node
 	at     time.Duration
@@ -47,7 +47,7 @@ func newNodeView(p parts) *nodeView {
 	return &nodeView{live: p.live, monotonic: p.monotonic, read: map[types.UID]*readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
 }
 
-// answered lays an answer over the cache.
+// answered lays an answer over the cache, until the cache is as new.
 func (v *nodeView) answered(object *corev1.Node) {
 	object = trimmed(object)
 	if known, is := v.ahead[object.UID]; is && newer(known.object.ResourceVersion, object.ResourceVersion) {
@@ -56,7 +56,7 @@ func (v *nodeView) answered(object *corev1.Node) {
 	v.ahead[object.UID] = answer{object, v.monotonic()}
 }
 
-// readAll are the Nodes. lags names one whose answer the cache has not caught up with for too long.
+// readAll reads the Nodes. lags is the name of one that the cache has had an old version of for too long; it is empty if there is none.
 func (v *nodeView) readAll(cached []corev1.Node) (nodes []rollout.Node, lags string) {
 	now := v.monotonic()
 	read := make(map[types.UID]*readNode, len(cached))
@@ -75,22 +75,22 @@ func (v *nodeView) readAll(cached []corev1.Node) (nodes []rollout.Node, lags str
 		}
 		known, is := v.read[object.UID]
 		if !is || known.object.ResourceVersion != object.ResourceVersion {
-			kept := *object // else the whole list would be kept with it
-			known = &readNode{&kept, sameWords(rollout.ReadNode(object))}
+			kept := *object // otherwise it would keep the whole list in memory
+			known = &readNode{&kept, internNode(rollout.ReadNode(object))}
 		}
 		read[object.UID] = known
 		nodes = append(nodes, known.node)
 	}
 	for uid := range v.ahead {
 		if _, is := read[uid]; !is {
-			delete(v.ahead, uid) // the cache knew it when it was written, and knows now that it has vanished
+			delete(v.ahead, uid) // the cache had it when it was patched, so it was deleted since
 		}
 	}
 	v.read = read
 	return nodes, lags
 }
 
-// settle finds out what became of the writes whose answers were lost.
+// settle reads the Nodes of the writes whose answers were lost.
 func (v *nodeView) settle(ctx context.Context) error {
 	for uid, write := range v.unanswered {
 		if err := v.refresh(ctx, write); err != nil {
@@ -101,7 +101,7 @@ func (v *nodeView) settle(ctx context.Context) error {
 	return nil
 }
 
-// refresh lays the Node of a write over the cache as the API server has it now.
+// refresh lays the Node of a write over the cache, as the API server has it now.
 func (v *nodeView) refresh(ctx context.Context, write rollout.Write) error {
 	var object corev1.Node
 	err := v.live.Get(ctx, types.NamespacedName{Name: write.Node}, &object)
@@ -117,13 +117,13 @@ func (v *nodeView) refresh(ctx context.Context, write rollout.Write) error {
 	return nil
 }
 
-// newer says whether a resourceVersion is newer than another one.
+// newer reports whether resourceVersion a is newer than b.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// sameNode: nothing has changed that a decision would look at. Its resourceVersion moves with every heartbeat.
+// sameNode reports whether nothing has changed that a decision depends on. The resourceVersion changes with every heartbeat.
 func sameNode(a, b *corev1.Node) bool {
 	x, y := rollout.ReadNode(a), rollout.ReadNode(b)
 	x.ResourceVersion = cmp.Or(y.ResourceVersion, x.ResourceVersion)

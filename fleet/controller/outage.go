@@ -8,11 +8,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// outageSaid is how often an outage is mentioned.
+// outageSaid is how often an outage is logged.
 const outageSaid = 30 * time.Second
 
-// outage is a client's transport that says when the API server does not answer, and when it does again. The libraries try again for as long
-// as it takes, and say nothing.
+// outage wraps a client's transport. It logs when the API server does not answer, and when it answers again, because the libraries retry without a
+// message.
 type outage struct {
 	monotonic func() time.Duration
 	log       logr.Logger
@@ -28,7 +28,7 @@ func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
 		switch {
 		case err == nil:
 			o.answers()
-		case request.Context().Err() == nil: // else we hung up
+		case request.Context().Err() == nil: // otherwise the request was cancelled here
 			o.fails(err)
 		}
 		return answer, err

@@ -13,7 +13,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// ownedObjects are the revisions and variants as this process knows them: those of the cache, and those that it has made since.
+// ownedObjects are the revisions and variants of all pools: those of the cache, and those that this process has made and the cache does not have yet.
 type ownedObjects struct {
 	maker     *maker
 	monotonic func() time.Duration
@@ -27,7 +27,7 @@ type ownedObjects struct {
 	// objects and variants are what there is now, by name.
 	objects  map[string]*appsv1.ControllerRevision
 	variants map[string]*corev1.ConfigMap
-	// goneRecords say since when pools are gone, by their names. outdated are the records of pools that have been back since, by UID.
+	// goneRecords are the records of deleted pools, by the names of these. outdated are the records of pools that have existed again since, by UID.
 	goneRecords map[string]*corev1.ConfigMap
 	outdated    map[types.UID]*corev1.ConfigMap
 }
@@ -42,7 +42,7 @@ type readRevision struct {
 	revision rollout.Revision
 }
 
-// poolRevisions are those of one pool, and what tells them from an earlier time.
+// poolRevisions are the revisions of one pool, and their versions.
 type poolRevisions struct {
 	revisions []rollout.Revision
 	versions  []string
@@ -54,7 +54,7 @@ func newOwnedObjects(p parts, m *maker) *ownedObjects {
 		madeRevisions: map[string]made[appsv1.ControllerRevision]{}, madeVariants: map[string]made[corev1.ConfigMap]{}}
 }
 
-// readRevisions are the revisions of each pool.
+// readRevisions reads the revisions of each pool.
 func (o *ownedObjects) readRevisions(cached []appsv1.ControllerRevision) map[string]poolRevisions {
 	now := o.monotonic()
 	o.objects = make(map[string]*appsv1.ControllerRevision, len(cached))
@@ -66,7 +66,7 @@ func (o *ownedObjects) readRevisions(cached []appsv1.ControllerRevision) map[str
 	}
 	for name, m := range o.madeRevisions {
 		if now-m.at > lagLimit {
-			delete(o.madeRevisions, name) // somebody has deleted it meanwhile
+			delete(o.madeRevisions, name) // it was deleted since
 			continue
 		}
 		names, o.objects[name] = append(names, name), m.object
@@ -88,7 +88,7 @@ func (o *ownedObjects) readRevisions(cached []appsv1.ControllerRevision) map[str
 	return pools
 }
 
-// readVariants notes the ConfigMaps that are variants, and those that say that pools are gone.
+// readVariants reads the ConfigMaps that are variants, and those that are records of deleted pools.
 func (o *ownedObjects) readVariants(cached []corev1.ConfigMap, pools []rollout.Pool) {
 	o.variants, o.goneRecords = make(map[string]*corev1.ConfigMap, len(cached)), map[string]*corev1.ConfigMap{}
 	now, there, before := o.monotonic(), namesOf(pools), o.outdated
@@ -116,13 +116,13 @@ func (o *ownedObjects) readVariants(cached []corev1.ConfigMap, pools []rollout.P
 	}
 }
 
-// sound: a variant is there, and what its name says.
+// sound reports whether a variant exists, and has the content that its name stands for.
 func (o *ownedObjects) sound(name string) bool {
 	object := o.variants[name]
 	return object != nil && !rollout.Tampered(object.Labels[PoolLabel], name, object.Data)
 }
 
-// broken are the variants that nodes have been assigned, and that are not sound.
+// broken returns the variants that are assigned to nodes, and that are not sound.
 func (o *ownedObjects) broken(nodes []rollout.Node) []rollout.Broken {
 	var broken []rollout.Broken
 	for _, name := range rollout.Named(nodes) {
@@ -133,7 +133,7 @@ func (o *ownedObjects) broken(nodes []rollout.Node) []rollout.Broken {
 	return broken
 }
 
-// spent are the revisions and variants that this controller has made, and that nothing names.
+// spent returns the revisions and variants that this controller has made, and that nothing refers to.
 func (o *ownedObjects) spent(w *rollout.World) []client.Object {
 	names := slices.Sorted(maps.Keys(o.variants))
 	names = slices.DeleteFunc(names, func(name string) bool { return !isOurs(o.variants[name]) })

@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// poolStatuses are the KubeletPools as this process knows them, and what it writes to their statuses.
+// poolStatuses reads the KubeletPools, lays newer answers of the API server over the cache, and writes their statuses.
 type poolStatuses struct {
 	live      client.Reader
 	writer    writer
@@ -26,7 +26,7 @@ type poolStatuses struct {
 	refused   *refusals // by the name of the pool
 
 	read map[string]readPool
-	// ahead are answers that the cache has not caught up with.
+	// ahead are answers that are newer than the cache.
 	ahead map[types.UID]*v1alpha1.KubeletPool
 	// wrote is when each status was written last.
 	wrote map[types.UID]time.Duration
@@ -59,7 +59,7 @@ func (s *poolStatuses) pools(cached []v1alpha1.KubeletPool) []*v1alpha1.KubeletP
 	return pools
 }
 
-// readAll are the pools. One that is being deleted is none any more: nothing of it waits for that.
+// readAll reads the pools. A pool that is being deleted does not count any more.
 func (s *poolStatuses) readAll(cached []v1alpha1.KubeletPool, revisions map[string]poolRevisions) []rollout.Pool {
 	read := make(map[string]readPool, len(cached))
 	var pools []rollout.Pool

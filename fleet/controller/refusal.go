@@ -13,39 +13,39 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// refusal is that the API server does not take an object: for want of a quota or a namespace, by a webhook, or because it is in trouble itself.
-// Who needs the object waits, and all else goes on.
+// refusal is that the API server refuses an object: for lack of quota or a namespace, by a webhook, or because it fails itself. What needs the object
+// waits, and everything else goes on.
 type refusal struct {
-	words string
-	times int           // one after the other
-	due   time.Duration // when it is tried again
-	// altered: it would be stored, as another object. That is mostly a policy, and takes longer to be over.
+	message string
+	times   int           // in a row
+	due     time.Duration // when it is tried again
+	// altered means that the object would be stored, but changed. The cause is mostly a policy, which lasts longer.
 	altered bool
 }
 
 const (
-	// refusedFirst, refusedFor and alteredFor are when something refused is tried again: soon at first, because that may be over in a moment, and then
-	// seldom.
+	// refusedFirst, refusedFor and alteredFor are the pauses before another attempt: short at first, because the cause may be over in a moment, and then
+	// long.
 	refusedFirst = time.Second
 	refusedFor   = 10 * time.Second
 	alteredFor   = 5 * time.Minute
 	refusalLimit = 512
-	// retries is how many of those that were refused are tried again in one turn, and retryTime for how long. The others wait for the next.
+	// retries limits how many refused objects are tried again in one turn, and retryTime for how long. The others wait for the next turn.
 	retries   = 8
 	retryTime = 2 * time.Second
 )
 
-// refusals are what was refused, by name. It is forgotten once it is taken, and once a whole turn has not needed it.
+// refusals are the refused objects, by name. A refusal is forgotten when the object is accepted, and after a whole turn that has not needed it.
 type refusals struct {
-	// first is the pause after the first refusal. It doubles with each further one, to most.
+	// first is the pause after the first refusal. It doubles with each further one, up to most.
 	first, most time.Duration
 	monotonic   func() time.Duration
 	log         logr.Logger
 
 	all    map[string]refusal
-	began  time.Duration   // of the turn
-	asked  map[string]bool // for what it has asked
-	tried  map[string]bool // and what of that was tried
+	began  time.Duration   // when the turn began
+	asked  map[string]bool // what the turn has needed
+	tried  map[string]bool // what of that was tried
 	budget int
 }
 
@@ -58,7 +58,7 @@ func (r *refusals) begin() {
 	r.began, r.asked, r.tried, r.budget = r.monotonic(), map[string]bool{}, map[string]bool{}, retries
 }
 
-// since is when something was due; 0 is that it was never refused. Who has waited for longest is tried first.
+// since is when an object was due; 0 if it was not refused. Those that have waited for longest are tried first.
 func (r *refusals) since(name string) time.Duration {
 	if refused, is := r.all[name]; is {
 		return refused.due
@@ -66,7 +66,7 @@ func (r *refusals) since(name string) time.Duration {
 	return 0
 }
 
-// end ends a turn. What a whole one has not asked for is needed no longer.
+// end ends a turn. Refusals that a whole turn has not needed are forgotten.
 func (r *refusals) end(whole bool) {
 	for name := range r.all {
 		if whole && !r.asked[name] {
@@ -75,7 +75,7 @@ func (r *refusals) end(whole bool) {
 	}
 }
 
-// attempt is to make or delete something of a pool.
+// attempt is the making or the deletion of an object of a pool.
 type attempt struct {
 	refused    *refusals
 	pool, name string
@@ -86,8 +86,8 @@ func longestWaiting(a, b attempt) int {
 	return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name))
 }
 
-// try makes an attempt, once in a turn, unless it was refused a moment ago. news is that a refusal is new, or over. Only an error that is not an
-// answer of the API server is returned: it concerns all attempts.
+// try makes an attempt, once in a turn, unless it was refused a moment ago. news means that a refusal is new, or over. Only an error that is not an
+// answer of the API server is returned, because it concerns all attempts.
 func (r *refusals) try(ctx context.Context, a attempt) (news bool, err error) {
 	if !r.tries(a.name) {
 		return false, nil
@@ -105,8 +105,8 @@ func (r *refusals) try(ctx context.Context, a attempt) (news bool, err error) {
 	}
 }
 
-// tryAll is a turn that makes a few attempts, first those that have waited for longest. Those that are refused, or that hang, hold up no others:
-// these come first the next time.
+// tryAll is a turn that makes a few attempts, those first that have waited for longest. Attempts that are refused, or that hang, do not delay others
+// for long: these come first in the next turn.
 func (r *refusals) tryAll(ctx context.Context, attempts []attempt) (failure error) {
 	r.begin()
 	slices.SortStableFunc(attempts, longestWaiting)
@@ -121,7 +121,7 @@ func (r *refusals) tryAll(ctx context.Context, attempts []attempt) (failure erro
 	return failure
 }
 
-// tries says whether something is tried now: once in a turn, and unless it was refused a moment ago.
+// tries reports whether an object is tried now: once in a turn, unless it was refused a moment ago.
 func (r *refusals) tries(name string) bool {
 	now := r.monotonic()
 	r.asked[name] = true
@@ -136,30 +136,30 @@ func (r *refusals) tries(name string) bool {
 	return true
 }
 
-// note takes in one more refusal. Whether its words are news.
+// note records one more refusal, and reports whether its message is new.
 func (r *refusals) note(name string, err error) (news bool) {
-	known, words, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
+	known, message, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
 	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && known.altered
 	if isAltered {
 		most = max(most, alteredFor)
 	}
-	r.all[name] = refusal{words, known.times + 1, r.monotonic() + min(most, r.first<<min(known.times, 9)), isAltered}
-	return known.words != words
+	r.all[name] = refusal{message, known.times + 1, r.monotonic() + min(most, r.first<<min(known.times, 9)), isAltered}
+	return known.message != message
 }
 
-// forget forgets one that was taken. Whether it had been refused.
+// forget is called for an object that was accepted. It reports whether it had been refused.
 func (r *refusals) forget(name string) bool {
 	_, refused := r.all[name]
 	delete(r.all, name)
 	return refused
 }
 
-func (r *refusals) words() map[string]string {
-	words := make(map[string]string, len(r.all))
+func (r *refusals) messages() map[string]string {
+	messages := make(map[string]string, len(r.all))
 	for name, refused := range r.all {
-		words[name] = refused.words
+		messages[name] = refused.message
 	}
-	return words
+	return messages
 }
 
 // next is in how long the first of them is tried again; 0 is never.
@@ -171,7 +171,8 @@ func (r *refusals) next() (in time.Duration) {
 	return in
 }
 
-// answered: it is the API server's own word, or what comes of it; or it has none within the request's time, as where a webhook hangs.
+// answered reports whether an error concerns one object: it is an answer of the API server, or follows from one, or there was no answer within the time
+// of the request, as happens when a webhook hangs.
 func answered(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) || errors.As(err, new(altered)) || errors.Is(err, errRemade) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil

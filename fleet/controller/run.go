@@ -33,7 +33,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
 )
 
-// Name is what the controller calls itself: as a client, in its Lease and in what it makes.
+// Name is the controller's name as a client, in its Lease and in the objects that it makes.
 const Name = rollout.FieldManager
 
 const (
@@ -44,24 +44,24 @@ const (
 
 // Options are what [Run] needs.
 type Options struct {
-	// Config says where the API server is, and who asks.
+	// Config has the address of the API server and the credentials.
 	Config *rest.Config
-	// Namespace is that of the Lease.
+	// Namespace is the namespace of the Lease.
 	Namespace string
-	// LeaderElect: others like this one may run.
+	// LeaderElect has the controller lead only while it holds the Lease, so that several may run.
 	LeaderElect bool
-	// PodUID is that of the pod that this process is in; empty: in none that is known.
+	// PodUID is the UID of the pod that this process runs in. It is empty if that is not known.
 	PodUID string
-	// MetricsAddress and HealthAddress are where these are served; "0" is nowhere.
+	// MetricsAddress and HealthAddress are the addresses of the two servers; "0" disables one.
 	MetricsAddress, HealthAddress string
-	// MetricsCertDir has the certificate of the metrics, tls.crt and tls.key, now or later. Without it none are served, except with one that is made
-	// at the start, MetricsSelfSigned.
+	// MetricsCertDir is the directory of the certificate for the metrics, tls.crt and tls.key, which may come later. Without it no metrics are served,
+	// except with MetricsSelfSigned, which makes a certificate at the start.
 	MetricsCertDir    string
 	MetricsSelfSigned bool
 	Log               logr.Logger
 }
 
-// Run runs the controller until ctx ends, or until it leads no longer, which is an error.
+// Run runs the controller until ctx ends. It returns an error if the controller cannot start, and if it loses the Lease.
 func Run(ctx context.Context, o Options) error {
 	clock := &serverClock{monotonic: monotonic}
 	config := o.settings(clock)
@@ -82,10 +82,10 @@ func Run(ctx context.Context, o Options) error {
 	return start(ctx, m)
 }
 
-// settings are those of every client of this process.
+// settings are the settings of every client of this process.
 func (o *Options) settings(clock *serverClock) *rest.Config {
 	config := rest.AddUserAgent(o.Config, Name)
-	config.QPS = -1 // the only requests in number are PATCHes of Nodes, and these have a limit of their own
+	config.QPS = -1 // only PATCHes of Nodes are frequent, and they have a limit of their own
 	away := &outage{monotonic: monotonic, log: o.Log}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
 	credential.Confine(config)
@@ -93,11 +93,11 @@ func (o *Options) settings(clock *serverClock) *rest.Config {
 	return config
 }
 
-// start runs the manager until ctx ends. As long as its caches are not there it takes no notice of that end; it leads nothing then, and has
-// nothing to give back.
+// start runs the manager until ctx ends. Before its caches are synced the manager does not react to that end. Then start returns at once, because the
+// process does not lead, and has no Lease to release.
 func start(ctx context.Context, m manager.Manager) error {
 	ended := make(chan error, 1)
-	go func() { ended <- m.Start(ctx) }() // it is waited for, or the process ends
+	go func() { ended <- m.Start(ctx) }() // start waits for it, or the process ends
 	select {
 	case err := <-ended:
 		return err
@@ -109,14 +109,14 @@ func start(ctx context.Context, m manager.Manager) error {
 	return <-ended
 }
 
-// synced says whether the caches are there.
+// synced reports whether the caches are complete.
 func synced(ctx context.Context, m manager.Manager) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second/2) // a kubelet's probe waits for a second
 	defer cancel()
 	return m.GetCache().WaitForCacheSync(ctx)
 }
 
-// elect says who leads. Without an election there is no lock.
+// elect returns the lock of the election and what knows whether this process leads. Without an election the lock is nil.
 func (o *Options) elect(config *rest.Config) (resourcelock.Interface, leader, error) {
 	if !o.LeaderElect {
 		return nil, alone{monotonic(), monotonic}, nil
@@ -134,8 +134,8 @@ func (o *Options) elect(config *rest.Config) (resourcelock.Interface, leader, er
 	return held, held, nil
 }
 
-// identityOf is what holds the Lease. A pod starts a container only after the one before has ended, so the process that is started after a kill is
-// the same holder, and need not wait until the Lease of the one before has run out. Elsewhere two processes may run at once, and each is another.
+// identityOf is the holder of the Lease. A pod starts a container only after the one before has ended, so the process that starts after a kill is the
+// same holder, and does not wait until the Lease expires. Outside of a pod two processes may run at once, and each is a holder of its own.
 func identityOf(host, pod string) string {
 	if pod == "" {
 		pod = string(uuid.NewUUID())
@@ -187,7 +187,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, watc
 	})
 }
 
-// connect makes the controller with clients of its own, and gives it to the manager.
+// connect makes the controller, whose writes are fenced, and adds it to the manager.
 func connect(ctx context.Context, m manager.Manager, config *rest.Config, p parts) (*Controller, error) {
 	for object := range cachedObjects() {
 		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {

@@ -38,8 +38,8 @@ func newPatcher(p parts, nodes *nodeView, v *verdicts) *patcher {
 		limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1), events: p.events, metrics: p.metrics, monotonic: p.monotonic, log: p.log}
 }
 
-// writesOf are the writes of the pools whose decision is in their status. A cordon of ours is lifted without one. A Node that was put off for a
-// moment is left out.
+// writesOf returns the writes of the pools whose decision is in their status. The end of a drain does not need that. A Node that is not tried again
+// yet is left out.
 func (p *patcher) writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
 	var writes []rollout.Write
 	for _, w := range plan.Writes {
@@ -53,18 +53,18 @@ func (p *patcher) writesOf(plan *rollout.Plan, written map[string]bool) []rollou
 	return writes
 }
 
-// sent is a write, and what became of it.
+// sent is a write with its answer.
 type sent struct {
 	write  rollout.Write
 	edit   edit
 	before *corev1.Node
-	// dry: admission has altered something lately, so this is tried by a dry run first.
+	// dry means that a dry run comes first, because admission has changed a PATCH lately.
 	dry    bool
 	object *corev1.Node
 	err    error
 }
 
-// send patches Nodes, all of one plan at once and as fast as the limit lets it, and takes in all answers. There are eight at most.
+// send patches the Nodes of one plan, eight at most, concurrently and within the rate limit, and waits for all answers.
 func (p *patcher) send(ctx context.Context, writes []rollout.Write) error {
 	results := make(chan sent)
 	for _, w := range writes {
@@ -81,10 +81,10 @@ func (p *patcher) send(ctx context.Context, writes []rollout.Write) error {
 	return failure
 }
 
-// errOvertaken: a verdict was heard while an assignment waited for its turn, and nothing was sent.
+// errOvertaken is the error for an assignment that was not sent, because a verdict came while it waited for the rate limit.
 var errOvertaken = errors.New("a node reported a verdict in the meantime, so the request was not sent")
 
-// deliver sends one write. A webhook that no dry run may ask is not asked: then the answer tells.
+// deliver sends one write, after a dry run if there is to be one. If a webhook does not support dry runs, the PATCH is sent without one.
 func (p *patcher) deliver(ctx context.Context, s *sent) (*corev1.Node, error) {
 	body, err := s.edit.patch(s.before)
 	if err != nil {
@@ -102,12 +102,12 @@ func (p *patcher) deliver(ctx context.Context, s *sent) (*corev1.Node, error) {
 	return p.patch(ctx, &s.write, body)
 }
 
-// patch sends one PATCH. Where it has to wait for its turn, it asks for the Lease and for verdicts after that: eight of them wait for 350 ms.
+// patch sends one PATCH. The Lease and the verdicts are checked after the rate limit, because eight PATCHes wait for 350 ms.
 func (p *patcher) patch(ctx context.Context, w *rollout.Write, body []byte, options ...client.PatchOption) (*corev1.Node, error) {
 	if err := p.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyAdvance || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && p.verdicts.overtaken(w.Pool) {
+	if w.Why.Forward() && p.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
@@ -117,10 +117,10 @@ func (p *patcher) patch(ctx context.Context, w *rollout.Write, body []byte, opti
 	return object, err
 }
 
-// take says what an answer means. It fails where the whole turn has to be put off.
+// take records what an answer means for its Node. It returns an error if the whole turn has to be repeated.
 func (p *patcher) take(ctx context.Context, s sent) error {
 	if errors.Is(s.err, errOvertaken) {
-		return nil // decides anew
+		return nil // the next turn decides again
 	}
 	p.metrics.patched(s.err)
 	var changed altered
@@ -133,9 +133,9 @@ func (p *patcher) take(ctx context.Context, s sent) error {
 		p.deny(w, altersPatch, s.err)
 		return nil
 	case apierrors.IsNotFound(s.err):
-		return nil // the cache will know
+		return nil // the cache will show it
 	case apierrors.IsConflict(s.err):
-		return p.nodes.refresh(ctx, *w) // decides anew, on what is there now
+		return p.nodes.refresh(ctx, *w) // the next turn decides again, on what is there now
 	case apierrors.IsInvalid(s.err):
 		return p.invalid(ctx, s)
 	case apierrors.IsBadRequest(s.err), apierrors.IsForbidden(s.err):
@@ -150,13 +150,13 @@ func (p *patcher) take(ctx context.Context, s sent) error {
 	}
 }
 
-// answered takes in the Node as the API server has stored it. Only where that is what was sent has the write succeeded.
+// answered handles the Node as the API server has stored it. The write has succeeded only if that is what was sent.
 func (p *patcher) answered(ctx context.Context, s *sent) error {
 	w := &s.write
 	p.nodes.answered(s.object)
 	if missed := s.edit.missed(s.object); missed != "" {
 		p.deny(w, altersPatch, altered{missed})
-		return p.takeBack(ctx, s)
+		return p.revert(ctx, s)
 	}
 	p.denied.taken(w.UID)
 	p.verdicts.assigned(w.Pool, p.monotonic())
@@ -168,9 +168,8 @@ func (p *patcher) answered(ctx context.Context, s *sent) error {
 	return nil
 }
 
-// takeBack takes away what has arrived of an edit that has not arrived as a whole. It is tried once: what stays is a person's to look at, and
-// the words are said.
-func (p *patcher) takeBack(ctx context.Context, s *sent) error {
+// revert undoes an edit of which only a part was stored. It is tried once. If it fails, a user has to look at the Node, and the denial says so.
+func (p *patcher) revert(ctx context.Context, s *sent) error {
 	back, is := s.edit.back(s.before, s.object)
 	if !is {
 		return nil
@@ -187,14 +186,15 @@ func (p *patcher) takeBack(ctx context.Context, s *sent) error {
 		return err
 	case err == nil:
 		p.nodes.answered(object)
+		p.log.Info("a PATCH that admission has changed was reverted", "node", again.Node)
 	default:
 		p.nodes.unanswered[again.UID] = again
+		p.log.Error(err, "a PATCH that admission has changed may not have been reverted", "node", again.Node)
 	}
-	p.log.Info("the rest of a PATCH that was changed on its way was reverted", "node", again.Node, "error", err)
 	return nil
 }
 
-// invalid: either it is another Node by now, or this one is refused whatever we say.
+// invalid handles the answer that a PATCH is invalid: either another Node has the name now, or this one is refused whatever is sent.
 func (p *patcher) invalid(ctx context.Context, s sent) error {
 	var now corev1.Node
 	if err := p.live.Get(ctx, types.NamespacedName{Name: s.write.Node}, &now); err != nil {
@@ -208,8 +208,8 @@ func (p *patcher) invalid(ctx context.Context, s sent) error {
 	return nil
 }
 
-// forbidden: a Node that admission refuses is named, and the others go on. Where we may patch none, we have lost our rights, and that is no
-// fault of a node.
+// forbidden handles the answer that a PATCH is forbidden. If admission refuses this Node, the others go on. If the controller has lost its rights, that
+// is not the fault of a node, and it returns an error.
 func (p *patcher) forbidden(ctx context.Context, s sent) error {
 	for _, verb := range []string{"patch", "assign-kubelet-config"} {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)

@@ -15,7 +15,7 @@ import (
 // certificateAge is how old a certificate that was read may be before its files are read again.
 const certificateAge = 10 * time.Second
 
-// metricsServer says how metrics are served: nowhere without a certificate that was given or asked for.
+// metricsServer are the options of the metrics server. Without a certificate, given or self-signed, there is none.
 func (o *Options) metricsServer() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: authorized,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos, c.MinVersion = []string{"http/1.1"}, tls.VersionTLS12 }}}
@@ -26,14 +26,14 @@ func (o *Options) metricsServer() metricsserver.Options {
 		o.Log.Info("no metrics are served: give a certificate with --metrics-cert-dir, or ask for one that no scraper can verify with --metrics-self-signed")
 	default:
 		of := &certificate{folder: o.MetricsCertDir, now: time.Now, log: o.Log.WithName("metrics")}
-		_, _ = of.get(nil) // to log now what is missing
+		_, _ = of.get(nil) // logs what is missing at the start
 		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = of.get })
 	}
 	return options
 }
 
-// certificate is the one in a folder, as a Secret of type kubernetes.io/tls is mounted. It may come and be renewed at any time. controller-runtime
-// reads one, too, and makes its own where there is none at the start.
+// certificate is the certificate in a folder, where a Secret of type kubernetes.io/tls is mounted. It may come and be renewed at any time. The
+// certificates of controller-runtime are not used, because it makes its own if there is none at the start.
 type certificate struct {
 	folder string
 	now    func() time.Time
@@ -61,7 +61,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// load reads the files, and says what it finds where that is something else than before.
+// load reads the files, and logs the result if it is not the same as before.
 func (c *certificate) load() {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(c.folder, "tls.crt"), filepath.Join(c.folder, "tls.key"))
 	if c.err = err; err == nil {

@@ -20,11 +20,12 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// write writes each status that changes, once a second at most. written are the pools that may be written for: those whose status has
-// been written, and those of which only numbers wait for their second. later is when the next one is due.
+// write writes each status that changes, at most once a second. written are the pools whose Nodes may be patched: those whose status is written, and
+// those whose status waits for its second with changed numbers only. later is in how long the next status is due. An error is one that is not an answer
+// about a pool.
 func (s *poolStatuses) write(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
 	written = map[string]bool{}
-	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool { // what has come right by itself
+	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool { // not needed any more
 		_, changes := plan.Status[name]
 		return !w.Mute[name] && !changes
 	})
@@ -51,7 +52,7 @@ func (s *poolStatuses) write(ctx context.Context, w *rollout.World, plan *rollou
 			s.announce(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
 			s.refused.forget(name)
-			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
+			later = sooner(later, time.Millisecond) // it was changed: decide again
 		case answered(ctx, failure): // the other pools go on, at once
 			if s.refused.note(name, failure) {
 				s.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
@@ -64,7 +65,7 @@ func (s *poolStatuses) write(ctx context.Context, w *rollout.World, plan *rollou
 	return later, written, err
 }
 
-// writeOne is a compare-and-swap.
+// writeOne is a compare-and-swap. It returns an error of type altered if what was stored is not what was sent.
 func (s *poolStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -76,7 +77,7 @@ func (s *poolStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletPoo
 		s.answered(changed)
 		return differsInStatus(&status, &changed.Status)
 	case !errors.Is(err, errFenced):
-		// Whether it arrived or not, and who was faster: the API server knows.
+		// Only the API server knows whether it arrived, and whether another write was faster.
 		var now v1alpha1.KubeletPool
 		if s.live.Get(ctx, types.NamespacedName{Name: object.Name}, &now) == nil && now.UID == object.UID {
 			s.answered(&now)
@@ -85,7 +86,7 @@ func (s *poolStatuses) writeOne(ctx context.Context, object *v1alpha1.KubeletPoo
 	return err
 }
 
-// differsInStatus says what was stored of a status that is not what was sent. The next decision would rest on it.
+// differsInStatus compares a status as it was sent with the one that was stored, because the next decision depends on it.
 func differsInStatus(sent, stored *v1alpha1.KubeletPoolStatus) error {
 	if apiequality.Semantic.DeepEqual(sent, stored) {
 		return nil
@@ -101,8 +102,8 @@ func differsInStatus(sent, stored *v1alpha1.KubeletPoolStatus) error {
 	return altered{"what was stored has another " + strings.Join(names, ", ") + ": a policy changes it, or the definition of KubeletPools is of another version than the controller"}
 }
 
-// statusPatch is what takes the pool to that status, if nobody has changed the pool meanwhile. What does not change is left out before the two
-// are compared as JSON trees: stops and failures are most of a status, and a MiB of garbage each time.
+// statusPatch is the patch to that status, which applies only to this version of the pool. Lists that do not change are left out before the two are
+// compared as JSON, because stops and failures are most of a status, and would cost a MiB of garbage each time.
 func statusPatch(object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) (changed *v1alpha1.KubeletPool, patch client.Patch) {
 	old := object.Status
 	leaveOutEqual(&old.Stops, &status.Stops)
@@ -121,7 +122,7 @@ func leaveOutEqual[T any](old, list *[]T) {
 	}
 }
 
-// decisive: what is to be done with nodes rests on it, so it is written before. Numbers and words for people may wait.
+// decisive reports whether what is done with nodes depends on the change, so that it has to be written first. Numbers and messages may wait.
 func decisive(old, status *v1alpha1.KubeletPoolStatus) bool {
 	return !apiequality.Semantic.DeepEqual(decision(old), decision(status))
 }
@@ -144,12 +145,12 @@ func decision(of *v1alpha1.KubeletPoolStatus) v1alpha1.KubeletPoolStatus {
 	return s
 }
 
-// tells: there are events of the pool, which are told with its status or not at all.
+// tells reports whether there are events of the pool. They are recorded when its status is written.
 func tells(plan *rollout.Plan, pool string) bool {
 	return slices.ContainsFunc(plan.Events, func(e rollout.Event) bool { return e.Pool == pool && e.Node == "" })
 }
 
-// announce records the events of a pool.
+// announce records the events of a pool, whose status has been written.
 func (s *poolStatuses) announce(plan *rollout.Plan, pool string) {
 	for _, e := range plan.Events {
 		if e.Pool == pool && e.Node == "" {

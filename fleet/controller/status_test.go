@@ -89,8 +89,8 @@ func TestAnAlteredStatusIsARefusal(t *testing.T) {
 		if got := len(s.api.asked("patch status of KubeletPool/a")); got > 10 {
 			t.Errorf("in four minutes it was written %d times", got)
 		}
-		if words := s.pools.refused.words()["a"]; !strings.Contains(words, "another status.wave:") {
-			t.Errorf("it says %q", words)
+		if message := s.pools.refused.messages()["a"]; !strings.Contains(message, "another status.wave:") {
+			t.Errorf("it says %q", message)
 		}
 		if says := s.says("b"); !strings.HasPrefix(says, "Completed") {
 			t.Errorf("the other pool says %q", says)

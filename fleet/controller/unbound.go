@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// boundFor is for how long it is remembered that a pod was seen unbound. A kubelet turns a pod away within moments.
+// boundFor is for how long it is remembered that a pod was unbound. A kubelet rejects a pod within moments.
 const boundFor = 5 * time.Minute
 
-// unbound knows which pods this process has seen before a scheduler chose their nodes.
+// unbound knows which pods this process has seen without a node, so that a scheduler has chosen their nodes.
 type unbound struct {
 	monotonic func() time.Duration
 
@@ -33,7 +33,7 @@ func newUnbound(monotonic func() time.Duration) *unbound {
 	return &unbound{monotonic: monotonic, waits: map[types.UID]bool{}, left: map[types.UID]time.Duration{}}
 }
 
-// watch has the manager look at the pods that have no node yet. It is a cache of its own, because one kind has one selector.
+// watch has the manager watch the pods that have no node yet, with a cache of its own, because a cache has one selector for a kind.
 func (u *unbound) watch(ctx context.Context, m manager.Manager) error {
 	selector := fields.OneTermEqualSelector("spec.nodeName", "")
 	pods, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(),

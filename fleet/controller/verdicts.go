@@ -8,13 +8,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// verdicts knows which pools have heard one, and measures how long after a pool's first verdict an assignment was still sent. The times are this
-// process's.
+// verdicts counts the verdicts of nodes by pool, and measures how long after the first verdict of a pool an assignment was still sent. Watches call it
+// concurrently. The times are of this process.
 type verdicts struct {
 	mutex sync.Mutex
-	// count is how many were heard of each pool, and known how many when the Nodes were last looked at.
+	// count is how many verdicts came in each pool, and known how many had come when the Nodes were last read.
 	count, known map[string]int
-	heard        map[string]time.Duration // of each pool, since the last stop
+	heard        map[string]time.Duration // the first since the last stop, by pool
 	sent         map[string]time.Duration
 }
 
@@ -35,14 +35,14 @@ func (v *verdicts) hear(n *rollout.Node, now time.Duration) {
 	}
 }
 
-// look is called before the Nodes are read: what was heard by then is in the cache.
+// look is called before the Nodes are read: the verdicts that have come by then are in the cache.
 func (v *verdicts) look() {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	v.known = maps.Clone(v.count)
 }
 
-// overtaken: what was decided for the pool may not hold any more.
+// overtaken reports whether a verdict has come since the last look, so that the decision for the pool may be wrong.
 func (v *verdicts) overtaken(pool string) bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -55,7 +55,7 @@ func (v *verdicts) assigned(pool string, now time.Duration) {
 	v.sent[pool] = now
 }
 
-// stopped is for how long after the verdict that stopped the pool assignments were sent.
+// stopped returns for how long assignments were sent after the verdict that stopped the pool.
 func (v *verdicts) stopped(pool string) time.Duration {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()

@@ -11,7 +11,7 @@ import (
 // maxWarning is how much of a warning is logged, in bytes.
 const maxWarning = 1024
 
-// warnings logs what the API server warns of: an admission policy or a webhook chooses the text.
+// warnings logs the warnings of the API server. An admission policy or a webhook may choose the text.
 type warnings struct{ log logr.Logger }
 
 // HandleWarningHeaderWithContext is called with each Warning header of an answer.

@@ -22,10 +22,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
-// gather is for how long news are gathered before they are looked at together. A node says several things within a moment.
+// gather is how long a turn waits for more changes after the first one, because a node writes several within a moment.
 const gather = 100 * time.Millisecond
 
-// watch lets news of any kind lead to another turn.
+// watch has a change of any kind lead to another turn.
 func (c *Controller) watch(to controller.Controller, from cache.Cache) error {
 	for _, s := range []source.Source{
 		source.Kind(from, &corev1.Node{}, news[*corev1.Node](), c.newsOfNodes()),
@@ -42,7 +42,7 @@ func (c *Controller) watch(to controller.Controller, from cache.Cache) error {
 	return nil
 }
 
-// news leads to the only key there is.
+// news adds the only key to the queue.
 func news[object client.Object]() handler.TypedEventHandler[object, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	soon := func(q queue) { q.AddAfter(reconcile.Request{}, gather) }
@@ -53,7 +53,7 @@ func news[object client.Object]() handler.TypedEventHandler[object, reconcile.Re
 	}
 }
 
-// newsOfNodes leaves out heartbeats. It is the first to hear of a verdict.
+// newsOfNodes ignores heartbeats. It is the first to see a verdict.
 func (c *Controller) newsOfNodes() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 		if sameNode(e.ObjectOld, e.ObjectNew) {
@@ -65,7 +65,7 @@ func (c *Controller) newsOfNodes() predicate.TypedPredicate[*corev1.Node] {
 	}}
 }
 
-// newsOfPools leaves out what this controller has written itself.
+// newsOfPools ignores statuses, which only this controller writes.
 func newsOfPools() predicate.TypedPredicate[*v1alpha1.KubeletPool] {
 	return predicate.TypedFuncs[*v1alpha1.KubeletPool]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.KubeletPool]) bool {
 		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
@@ -73,14 +73,14 @@ func newsOfPools() predicate.TypedPredicate[*v1alpha1.KubeletPool] {
 	}}
 }
 
-// changed leaves out what a resync repeats.
+// changed ignores what a resync repeats.
 func changed[object client.Object]() predicate.TypedPredicate[object] {
 	return predicate.TypedFuncs[object]{UpdateFunc: func(e event.TypedUpdateEvent[object]) bool {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 	}}
 }
 
-// turnedAway leaves out pods that have failed by themselves.
+// turnedAway ignores pods that have failed, and that no kubelet has rejected.
 func turnedAway() predicate.TypedPredicate[*corev1.Pod] {
 	return predicate.NewTypedPredicateFuncs(func(p *corev1.Pod) bool { return rejection.Is(&p.Status) })
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// inKubeletConfig is where layers, revisions and variants are.
+// inKubeletConfig limits a list to the namespace of layers, revisions and variants.
 var inKubeletConfig = client.InNamespace(rollout.Namespace)
 
-// look builds the world that a decision is made from. It fails where something is not known that has to be.
+// look builds the world that a decision is made from. It fails if anything that a decision needs is unknown.
 func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	if err := c.nodes.settle(ctx); err != nil {
 		return rollout.World{}, err

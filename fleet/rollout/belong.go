@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// nobody owns the node.
+// nobody is the owner of a node that no pool owns.
 const nobody = -1
 
 // fleet is all nodes and pools, which pool owns which node, and what this process remembers of each. It is what [belong] finds out.

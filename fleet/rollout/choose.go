@@ -18,8 +18,8 @@ type steps struct {
 	gate     *gate
 	answered int    // how many of the wave's nodes had been assigned the target before
 	moved    int    // how many were moved now, and were available before
-	starved  bool   // somebody could be moved if more could be unavailable
-	blocked  said   // why somebody could not be moved, although there was room
+	starved  bool   // a member could be moved if more could be unavailable
+	blocked  said   // why a member could not be moved, although there was room
 	missed   string // why the API server does not take what a node needs that joins, or is taken back
 	denied   string // a Node whose PATCH the API server does not take, and why
 }
@@ -39,7 +39,7 @@ type choice struct {
 	variants neededVariants
 }
 
-// choose says whom to assign now, whose drain begins or ends, and whose pods are evicted.
+// choose says which nodes are assigned now, which drains begin or end, and from which nodes pods are evicted.
 func choose(w *World, f *fleet, courses []course) choice {
 	chosen := choice{pools: make([]turn, len(courses))}
 	for i := range courses {
@@ -63,7 +63,7 @@ func choose(w *World, f *fleet, courses []course) choice {
 	return chosen
 }
 
-// choose says whom a pool assigns now. What takes something back or lets a new node in needs no room; everything else is within the wave and within
+// choose says which members a pool assigns now. What takes something back or lets a new node in needs no room; everything else is within the wave and within
 // maxUnavailable.
 func (p *turn) choose(w *World, l *sharedLimits) {
 	if !p.target.there {

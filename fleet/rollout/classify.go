@@ -24,10 +24,10 @@ type member struct {
 	begun, superseded bool
 	// notBegun: what it has was assigned, and it has not begun with it.
 	notBegun bool
-	// isNew: nobody has assigned it anything yet, and nobody's pods are there. young: it is new, not Ready yet, or on its way with what it was given
+	// isNew: nothing is assigned to it yet, and no pods are there. young: it is new, not Ready yet, or on its way with what it was given
 	// then, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable. isLater: it was made after the open wave was opened.
 	isNew, young, unavailable, isLater bool
-	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and somebody else is the canary.
+	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and another node is the canary.
 	isDead bool
 	// trusted: its cohort has completed the target.
 	trusted bool
@@ -51,7 +51,7 @@ type cohort struct {
 	nodes, proven       int
 	dead                int  // were not Ready when they were assigned the target, and are not: they may come back together
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
-	inWaves             bool // somebody of it is in the waves
+	inWaves             bool // a member of it is in the waves
 }
 
 // counts are the members by class, and what the rules ask of them.
@@ -76,7 +76,7 @@ type crew struct {
 	members  []member
 	cohorts  []cohort
 	count    counts
-	straight bool // nobody is in waves: there is one, without soak, of all who can have the target
+	straight bool // no member is in waves: there is one, without soak, of all that can have the target
 }
 
 // each yields the members, so that they can be changed.
@@ -209,7 +209,7 @@ func (p *aim) judges(n *Node) bool {
 	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
 }
 
-// manual reports whether a person has spoken, or the pool takes nobody automatically.
+// manual reports whether a person has spoken, or the pool adopts no nodes automatically.
 func (p *Pool) manual(n *Node) bool {
 	switch {
 	case n.Mark.Pool == "":

@@ -54,7 +54,7 @@ func finished(p *turn) bool {
 		return true
 	case !p.target.stable || p.count.superseded > 0 || p.count.late > 0 || p.recoils != "":
 		return false
-	case p.count.of[Proven] == 0 && p.count.of[Failed]+p.count.of[Blocked] > 0: // nobody runs it
+	case p.count.of[Proven] == 0 && p.count.of[Failed]+p.count.of[Blocked] > 0: // no member runs it
 		return false
 	}
 	return !p.begun && p.wasFinished() || p.count.moving == 0
@@ -67,12 +67,12 @@ func (p *Pool) wasFinished() bool {
 		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// isMoving reports whether somebody is on the way, other than those who have been ill for long.
+// isMoving reports whether a member is on the way, other than those that have been ill for long.
 func (p *turn) isMoving() bool {
 	return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > p.count.ill
 }
 
-// waits reports whether nobody is on the way, because of a window, a budget or a topology.
+// waits reports whether no member is on the way, because of a window, a budget or a topology.
 func (p *turn) waits() bool { return p.blocked.reason != "" && !p.isMoving() }
 
 func progressingCondition(p *turn) said {
@@ -96,7 +96,7 @@ func progressingCondition(p *turn) said {
 	return said{false, ReasonDeadlineExceeded, fmt.Sprintf("no progress in wave %d for more than %v: %s: %s", p.clock.Wave, p.rules.deadline, why.reason, why.message)}
 }
 
-// whyNotFinished says what goes on, or what it waits for and for whom.
+// whyNotFinished says what goes on, or what the pool waits for and for which nodes.
 func whyNotFinished(p *turn) said {
 	waiting := func(m *member) bool { return m.class == Waiting }
 	silent := func(m *member) bool { return m.class == Blocked && !m.denied }
@@ -128,7 +128,7 @@ func whyNotFinished(p *turn) said {
 	return said{true, ReasonWave, waveWords(p)}
 }
 
-// harmed says in which cohort nobody else is tried, because the one that was has failed.
+// harmed says in which cohort no other node is tried, because the one that was has failed.
 func harmed(p *aim, c *crew) string {
 	for m := range c.each {
 		if m.class == Late || m.class == Old {
@@ -146,7 +146,7 @@ func harmed(p *aim, c *crew) string {
 	return ""
 }
 
-// illWords name those who have been ill for long on their way, and those whom nobody can change now where nobody else is left.
+// illWords name those that have been ill for long on their way, and those that cannot be changed now where no others are left.
 func illWords(p *aim, c *crew) string {
 	if names := c.names(func(m *member) bool { return (m.class == Applying || m.class == OnTrial) && m.longIll(&p.rules) }); names != "" {
 		return "nodes do not go on: " + names
@@ -214,7 +214,7 @@ func stalledCondition(p *turn, tampered string) said {
 }
 
 // tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made again; or a revision that the
-// status names and nobody keeps.
+// status names and that is not kept.
 func (p *aim) tamperedWords(w *World) string {
 	for i := range p.Revisions {
 		if r := &p.Revisions[i]; r.Tampered {

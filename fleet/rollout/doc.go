@@ -8,7 +8,7 @@
 //	render    aim     what a pool wants: layers become a revision; its record and its open wave (render, record, trust, wave)
 //	classify  crew    the members, which class each is in, and what they come to (classify, class, joining, labels, tally)
 //	judge     course  whether to hold (doubt, which ends automatically), to stop (a verdict, which is latched), or whether a wave has passed
-//	choose    choice  whom to assign now, whom to drain, and whose drain ends, within the wave and within maxUnavailable (room, gate, drain, send)
+//	choose    choice  which nodes to assign and drain now, and which drains end, within the wave and maxUnavailable (room, gate, drain, send)
 //	report    Plan    status, conditions, events (conditions, look)
 //
 // An aim, a crew and the steps of a pool know only themselves and their arguments. A course has the first two, and a turn has all of them.

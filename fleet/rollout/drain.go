@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// FieldManager is what the API server knows the controller by. Nobody else may have written a cordon that it lifts.
+// FieldManager is what the API server knows the controller by. It lifts a cordon only if no other client has written it.
 const FieldManager = "kubelet-supervisor-controller"
 
 const (
@@ -66,8 +66,8 @@ type Drained struct {
 	Words string
 }
 
-// readDrain tells our cordon from that of anybody else. The annotation alone does not: somebody may have uncordoned the node, and cordoned it
-// again, while nobody looked.
+// readDrain tells our cordon from that of others. The annotation alone does not, because a person may have uncordoned the node and cordoned it
+// again unseen.
 func (n *Node) readDrain(from *corev1.Node) {
 	n.Drain = ParseDrain(from.Annotations[DrainAnnotation])
 	if n.Cordoned && n.Drain.Pool != "" && n.Drain.Over == "" && !slices.ContainsFunc(Cordoners(from), func(by string) bool { return by != FieldManager }) {
@@ -103,7 +103,7 @@ func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	}
 }
 
-// endDrains lifts our cordons that are of no use any more, whoever owns the node by now, and whether or not the pool is still there.
+// endDrains lifts our cordons that are of no use any more, whichever pool owns the node by now, and whether or not the pool is still there.
 func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []Write) {
 	if !w.Synced {
 		return nil

@@ -224,20 +224,15 @@ func (p *turn) passes(l *sharedLimits, m *member, why Why) bool {
 	return true
 }
 
-// forward reports whether a move waits for windows and zones. The way back does not.
-func forward(why Why) bool {
-	return why == WhyAdvance || why == WhyLate || why == WhyConsent || why == WhyDrain
-}
-
 func (g *gate) blocks(m *member, why Why, back bool) said {
 	switch {
 	case g.budget != nil && g.budget.fault != "":
 		return g.says(ReasonBudgetExhausted, "cannot be read, and so it allows nothing: "+g.budget.fault)
 	case g.budget != nil && g.budget.frozen:
 		return g.says(ReasonBudgetExhausted, "is frozen")
-	case forward(why) && !g.open:
+	case why.Forward() && !g.open:
 		return g.says(ReasonWindowClosed, g.opening())
-	case forward(why) && !g.admits(m.node, why):
+	case why.Forward() && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
 	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(back && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
@@ -251,7 +246,7 @@ func (g *gate) blocks(m *member, why Why, back bool) said {
 
 // tries reports whether with this move one more node has what its cohort has not proven.
 func (m *member) tries(why Why) bool {
-	return (why == WhyAdvance || why == WhyLate || why == WhyRollback) && !m.trusted && !m.unproven
+	return why.moves() && !m.trusted && !m.unproven
 }
 
 func (g *gate) says(reason, words string) said {

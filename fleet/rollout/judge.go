@@ -28,7 +28,7 @@ type course struct {
 	done    bool    // the target was completed now
 	doubt   string  // why new assignments wait
 	wavers  string  // why those wait, on the way back, whose cohort has not completed the target
-	recoils string  // why nobody goes where it was completed before: nodes that had proven it do not take it any more
+	recoils string  // why no node goes where it was completed before: nodes that had proven it do not take it any more
 }
 
 // judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. Classes are relative
@@ -254,7 +254,7 @@ func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 	return words
 }
 
-// strangers are pods that were turned away and had not run there: whoever makes pods can name a node in one.
+// strangers are pods that were turned away and had not run there: anyone who makes pods can name a node in one.
 type strangers struct {
 	namespaces, nodes map[string]bool
 	first             string

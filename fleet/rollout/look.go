@@ -12,7 +12,7 @@ func (t *timer) at(due time.Duration) {
 	}
 }
 
-// lookAgain is when to decide again although nothing has happened: when the next time that somebody waits for is up. 0 is never.
+// lookAgain is when to decide again although nothing has happened: when the next time that a node or a pool waits for is up. 0 is never.
 func lookAgain(w *World, chosen *choice) time.Duration {
 	t := timer{}
 	for i := range chosen.pools {

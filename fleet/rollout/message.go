@@ -7,7 +7,7 @@ const (
 	nameLimit    = 64  // bytes of a version, an architecture or a reason, as a node says it
 )
 
-// message makes what is said printable and short, whoever's text is in it (rule 28). It may be in a condition, a stop, a failure or an Event.
+// message makes what is said printable and short, whatever text is in it (rule 28). It may be in a condition, a stop, a failure or an Event.
 func message(text string) string { return bounded.Text(bounded.Line(text), messageLimit) }
 
 // nodeWord is a word that a node says of itself, for the names of cohorts and for people.

@@ -34,7 +34,7 @@ type Node struct {
 	Labels          map[string]string
 	Created         time.Time
 	Ready           bool
-	// Cordoned: by somebody else. Draining: by a pool, for the drain that Drain names.
+	// Cordoned: not by a pool. Draining: by a pool, for the drain that Drain names.
 	Cordoned, Draining bool
 	// Drain is what the Node says of a drain, be it under way or over.
 	Drain Drain
@@ -256,7 +256,7 @@ func (n *Node) readPool(from *corev1.Node) {
 // noSource is an assignment that no pool makes: of a field that names nothing.
 const noSource = string(nodev1.CarrierField)
 
-// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: whoever may patch nodes/status can forge it.
+// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: anyone who may patch nodes/status can forge it.
 func (n *Node) readStatus(says nodev1.NodeStatus) {
 	n.Source, n.Retry, n.Consent = says.Assignment, ParseRetry(says.Retry), says.AllowDisruption
 	if says.Carrier == nodev1.CarrierField {

@@ -21,7 +21,7 @@ type record struct {
 	pool     string
 	status   v1alpha1.KubeletPoolStatus
 	proofs   map[string]map[proof]bool        // by the hashes of revisions: the cohorts in which they were completed
-	failures map[proof]v1alpha1.CohortFailure // the cohorts in which the target has failed since somebody last asked for it
+	failures map[proof]v1alpha1.CohortFailure // the cohorts in which the target has failed since a person last asked for it
 }
 
 // readRecord begins with the status that there is. Lists in it are replaced, except for the two that are copied.
@@ -143,7 +143,7 @@ func (r *record) trusts(hash string, at proof) bool {
 	return hash == localHash || at.isLocal() || r.proofs[hash][at]
 }
 
-// readFailures reads where the target has failed since somebody last asked for it.
+// readFailures reads where the target has failed since a person last asked for it.
 func (r *record) readFailures(t *target) {
 	r.failures = map[proof]v1alpha1.CohortFailure{}
 	if of := r.entry(targetHash(t.name)); of != nil {
@@ -155,7 +155,7 @@ func (r *record) readFailures(t *target) {
 	}
 }
 
-// failedIn reports whether what is stable has failed in the cohort of a member, so that nobody else of it is tried, whatever becomes of the node that
+// failedIn reports whether what is stable has failed in the cohort of a member, so that no other node of it is tried, whatever becomes of the node that
 // has shown it.
 func (r *record) failedIn(m *member) bool {
 	_, is := r.failures[m.node.cohortWith(m.want)]
@@ -181,7 +181,7 @@ func (r *record) isIn(cohort string, inhabited func(proof) bool) bool {
 	return is && inhabited(at)
 }
 
-// keepFailures drops those that are over: the cohort has proven the target, or somebody has asked again.
+// keepFailures drops those that are over: the cohort has proven the target, or a person has asked again.
 func (r *record) keepFailures(all []v1alpha1.CohortFailure, t *target) []v1alpha1.CohortFailure {
 	return slices.DeleteFunc(slices.Clone(all), func(f v1alpha1.CohortFailure) bool {
 		at, _ := readProof(r.pool, f.Cohort)

@@ -45,10 +45,10 @@ func variantOf(source string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(source, Namespace+"/"), "/"+VariantKey)
 }
 
-// holds reports whether nobody is sent ahead.
+// holds reports whether no member is sent ahead.
 func (p *course) holds() bool { return p.doubt != "" || p.refused != "" && !p.target.completed }
 
-// refusal has the API server's words about what it does not take, and the pool needs. About a Node it has them where nobody else moves.
+// refusal has the API server's message about what it does not take, and the pool needs. About a Node it has that where no other node moves.
 func (p *turn) refusal() string {
 	words := cmp.Or(p.refused, p.missed)
 	if words == "" && !p.isMoving() && !finished(p) && !p.Spec.Rollout.Paused && p.doubt == "" && p.blocked.reason == "" && !p.starved {

@@ -104,7 +104,7 @@ func (c *crew) nodeCounts(conflicts, unavailable int) v1alpha1.NodeCounts {
 func (p *turn) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
-		if w := &p.writes[i]; w.Why == WhyAdvance || w.Why == WhyLate || w.Why == WhyRollback {
+		if w := &p.writes[i]; w.Why.moves() {
 			if m := p.memberOf(w); !isUnavailable(m.node, m.seen) {
 				n--
 			}
@@ -132,7 +132,7 @@ func (c *crew) cohortStatus() []v1alpha1.CohortStatus {
 	return all[:min(len(all), cohortLimit)]
 }
 
-// reportFailures keeps what failed by uid, in the kubelet's own words, for the node may be gone when somebody looks. One that is over makes
+// reportFailures keeps what failed by uid, in the kubelet's own words, because the node may be gone later. One that is over makes
 // room for a newer one; one that still stands does not, so that the same world is told once.
 func (p *course) reportFailures(all *fleet, now metav1.Time) {
 	known := len(p.status.Failures)

@@ -96,15 +96,15 @@ func (p *aim) isRollback(why Why) bool {
 	return why == WhyRollback || why == WhyAdvance && p.target.completed
 }
 
-// left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
-// else holds nobody up. And one at a time may always go back.
+// left is how many more members may become unavailable. On the way back only those count that change, or have what is left: a node that died of
+// something else holds up no other. And one at a time may always go back.
 func (p *turn) left(why Why) int {
 	if !p.isRollback(why) {
 		return p.slots() - p.count.unavailable
 	}
 	taken, underway, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
 	for m := range p.each {
-		if m.isDead { // it will not answer, and nobody waits for it
+		if m.isDead { // it will not answer, and is not waited for
 			continue
 		}
 		if m.trusted && m.longIll(&p.rules) && spared > 0 { // one's own death is its own

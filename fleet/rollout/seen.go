@@ -148,7 +148,7 @@ func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) 
 	s.Runs = running
 }
 
-// veryLong is longer than any time that somebody waits for.
+// veryLong is longer than any time that is waited for.
 const veryLong = 1 << 60 * time.Nanosecond
 
 // lookAtKubelet notes another kubelet: what a node has proven under one kubelet it has not proven under the next before that has run it for a while.

@@ -44,7 +44,7 @@ func (c *crew) tally(p *aim, denied map[types.UID]string) {
 	c.straight = count.inWaves == 0 && (p.target.completed || count.touched == 0)
 }
 
-// tallyBackward counts those whom what they have may have made NotReady, as long as somebody may give them what was completed before.
+// tallyBackward counts those that what they have may have made NotReady, as long as they may get what was completed before.
 func (c *crew) tallyBackward(p *aim) {
 	for m := range c.each {
 		if !p.target.completed || m.class != Old || m.node.Ready || m.node.Retry.Pool != p.Name {
@@ -96,7 +96,7 @@ func (c *crew) tallyProgress(p *aim, m *member) {
 			count.away++
 			return
 		}
-		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it holds nobody up forever
+		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it does not hold up the others forever
 			return
 		}
 	case Late:
@@ -150,7 +150,7 @@ func (c *crew) tallyWave(m *member, k *cohort) {
 // tallyRisk counts what a member that has the target tells of its cohort.
 func (c *crew) tallyRisk(m *member, k *cohort) {
 	switch {
-	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, and asks nobody
+	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, without being asked
 		k.atRisk++
 	case m.class != Proven:
 	case !m.seen.Upgraded && (m.trusted || m.node.Ready):

@@ -74,7 +74,7 @@ func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 }
 
 // findStable finds again what ran where the pool has no status: it was made again, or restored. Absence of a status does not say that nothing ever ran.
-// What was completed is a kept revision that members have proven and none has failed: the newest of which nobody who could have it has something else,
+// What was completed is a kept revision that members have proven and none has failed: the newest that all nodes have that could have it,
 // or, in the middle of a rollout, the oldest.
 func (p *aim) findStable(w *World, f *fleet) {
 	if p.Status.Target != nil || p.Status.Stable != nil || !w.Synced {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
-// View is a pool as somebody sees it who looks once. He remembers no earlier look, so he does not know how long a node has run what it runs:
+// View is a pool as it is seen in a single look. There was no earlier look, so it is not known for how long a node has run what it runs:
 // it settles at once, and no answer is overdue.
 type View struct {
 	// Fault says why the spec cannot be met, Missing which layer is not there.

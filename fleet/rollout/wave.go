@@ -83,7 +83,7 @@ func (p *aim) clockOf(w *World) Clock {
 		clock = Clock{Retry: p.target.retry, Wave: 1, Opened: w.Now}
 	}
 	clock.Soaking, clock.Barred = false, false
-	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
+	clock.Wave = min(max(clock.Wave, 1), waves) // the list may have been shortened
 	return clock
 }
 

@@ -34,7 +34,7 @@ type World struct {
 	// so that they are tried again.
 	Denied map[types.UID]string
 	// RefusedRevisions and RefusedVariants are what the API server does not take, by the names of the objects, and its words: a quota's, a
-	// webhook's. The plan names them as long as somebody needs them, so that the shell tries them again now and then, and forgets the others.
+	// webhook's. The plan names them as long as they are needed, so that the shell tries them again now and then, and forgets the others.
 	RefusedRevisions, RefusedVariants map[string]string
 	// Mute are the pools whose status the API server does not take. Nothing is done for them, since it could not be remembered; only cordons of
 	// ours are lifted.
@@ -59,7 +59,7 @@ type Plan struct {
 	// Budgets has the budgets whose status changes.
 	Budgets map[string]v1alpha1.KubeletRolloutBudgetStatus
 	Writes  []Write
-	// Drains are the nodes from which pods are to be evicted now. Whoever is not among them is left alone at once.
+	// Drains are the nodes from which pods are to be evicted now. A node that is not among them is left alone at once.
 	Drains []Draining
 	Events []Event
 	// Look is when to decide again, even if nothing happens; 0 is never.
@@ -103,6 +103,14 @@ const (
 	WhyAdvance  Why = "Move"     // in a wave
 	WhyLate     Why = "Late"     // after the rollout
 )
+
+// Forward reports whether a write leads a node further ahead: it waits for windows and zones, and is void after a stop. The way back is not.
+func (w Why) Forward() bool {
+	return w == WhyAdvance || w == WhyLate || w == WhyConsent || w == WhyDrain
+}
+
+// moves reports whether a write assigns the target to a member.
+func (w Why) moves() bool { return w == WhyAdvance || w == WhyLate || w == WhyRollback }
 
 func (w Why) order() int {
 	return slices.Index([]Why{WhyUndrain, WhyRevert, WhyJoin, WhyRollback, WhyConsent, WhyDrain, WhyAdvance, WhyLate}, w)
@@ -185,6 +193,6 @@ type Clock struct {
 	Idle    time.Duration
 	// Opened is when it was opened, by the API server's clock as the age of a Node is: who was made later is not part of it.
 	Opened time.Time
-	// Soaking: when it was last looked at, the wave was proven. Barred: nobody could be moved because of a window, a budget or a topology.
+	// Soaking: when it was last looked at, the wave was proven. Barred: no member could be moved because of a window, a budget or a topology.
 	Soaking, Barred bool
 }

@@ -1,5 +1,6 @@
-// Package rejection knows how a kubelet says that it turns a pod away. It is the one place for these words of another program: the forecast,
-// the count of lost pods, the metrics and the pools use it, and a test compares it with the kubelet's own source code.
+// Package rejection knows how a kubelet says that it turns a pod away. It is the one place for these messages of
+// another program: the forecast, the count of lost pods, the metrics and the pools use it, and a test compares it with
+// the kubelet's own source code.
 package rejection
 
 import (
@@ -36,17 +37,17 @@ var reasons = []string{
 // Reasons are the reasons by which a pod is known to be turned away.
 func Reasons() []string { return slices.Clone(reasons) }
 
-// Known tells whether this reason alone says that the pod was turned away.
+// Known reports whether this reason alone says that the pod was turned away.
 func Known(reason string) bool {
 	return strings.HasPrefix(reason, OutOf) || slices.Contains(reasons, reason)
 }
 
-// Is tells whether a kubelet has turned the pod with this status away.
+// Is reports whether a kubelet has turned the pod with this status away.
 func Is(status *corev1.PodStatus) bool {
 	return status.Phase == corev1.PodFailed && (Known(status.Reason) || Says(status.Message))
 }
 
-// Says tells whether this message of a failed pod says that it was turned away.
+// Says reports whether this message of a failed pod says that it was turned away.
 func Says(message string) bool {
 	return strings.HasPrefix(message, Prefix) || strings.HasPrefix(message, pressure)
 }

@@ -37,8 +37,8 @@ func Short(text string) string {
 // Line is text as one line of printable characters: line breaks, control characters and invisible ones become single spaces.
 func Line(text string) string { return strings.Join(strings.Fields(Cell(text)), " ") }
 
-// Cell is text as one line of printable characters, with its spaces as they are: each line break, control character and invisible one becomes
-// a space.
+// Cell is text as one line of printable characters, with its spaces as they are: each line break, control character
+// and invisible one becomes a space.
 func Cell(text string) string {
 	return strings.Map(func(r rune) rune {
 		if shows(r) {
@@ -48,8 +48,8 @@ func Cell(text string) string {
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
 }
 
-// shows tells whether a character has a place of its own on a screen, and does nothing else: it does not move the cursor, end a line, or change
-// the direction of what follows, and it is not there unseen.
+// shows reports whether a character has a place of its own on a screen, and does nothing else: it does not move the
+// cursor, end a line, or change the direction of what follows, and it is not there unseen.
 func shows(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

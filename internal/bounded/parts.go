@@ -8,9 +8,10 @@ import (
 // separator stands between the parts of a message.
 const separator = "; "
 
-// Parts joins the parts of a message, empty ones left out, into one line of printable characters of at most limit bytes. Where that is too
-// short, the middle is cut: the longest parts between the first and the last lose their ends. The first part says what runs and the last one
-// what to do, so they are cut only when nothing else is left, the last one last.
+// Parts joins the parts of a message, empty ones left out, into one line of printable characters of at most limit
+// bytes. Where that is too short, the middle is cut: the longest parts between the first and the last lose their ends.
+// The first part says what runs and the last one what to do, so they are cut only when nothing else is left, the last
+// one last.
 func Parts(limit int, parts ...string) string {
 	var kept []string
 	for _, part := range parts {

@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer is the last place before a terminal, a file or a log. What is written to it comes out in lines of printable characters, each of at
-// most so many bytes: what does not show becomes a space, and what is too long ends with the ellipsis. Line breaks and tabs stay, so whose text
-// may have none of them is made a [Line] or a [Cell] before. It may be used by several goroutines.
+// A Writer is the last place before a terminal, a file or a log. What is written to it comes out in lines of printable
+// characters, each of at most so many bytes: what does not show becomes a space, and what is too long ends with the
+// ellipsis. Line breaks and tabs stay, so whose text may have none of them is made a [Line] or a [Cell] before. It may
+// be used by several goroutines.
 type Writer struct {
 	to    io.Writer
 	limit int
@@ -98,7 +99,7 @@ func escaped(document string, escape func(rune) string) string {
 	return out.String()
 }
 
-// Shows tells whether all of a text shows; line breaks and tabs do.
+// Shows reports whether all of a text shows; line breaks and tabs do.
 func Shows(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !shows(r) })
 }

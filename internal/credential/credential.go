@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// maxTarget is how much of a redirect's target is reported, in bytes: whoever answers chooses it.
+// maxTarget is how much of a redirect's target is reported, in bytes, because the server that answers chooses it.
 const maxTarget = 256
 
 // Confine changes config: clients that are made from it follow no redirect, and send nothing to another host than config names. A proxy, an
@@ -41,7 +41,8 @@ func (c *confined) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	_ = response.Body.Close()
-	return nil, fmt.Errorf("the answer is a redirect (%d %s) to %s, which is not followed, because the credential is for the API server %s alone; "+
+	return nil, fmt.Errorf("the answer is a redirect (%d %s) to %s, which is not followed, "+
+		"because the credential is for the API server %s alone; "+
 		"find out what answers: a proxy in front of the API server, or a hostile kubelet", response.StatusCode,
 		http.StatusText(response.StatusCode), printable(response.Header.Get("Location")), c.host)
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package umask makes files that have the right permissions from their first moment on. To change permissions afterwards is to change them by a
-// name, which may lead elsewhere by then.
+// Package umask makes files that have the right permissions from their first moment on. To change permissions
+// afterwards is to change them by a name, which may lead elsewhere by then.
 package umask
 
 import (
@@ -15,8 +15,8 @@ import (
 // ErrUnavailable says that do was not called, because a sandbox forbids what it takes.
 var ErrUnavailable = errors.New("no thread can have a umask of its own here")
 
-// With calls do with that umask. The umask belongs to one thread, which ends afterwards: what other goroutines make meanwhile, and processes that
-// they start, do not get it. What do starts in goroutines does not get it either.
+// With calls do with that umask. The umask belongs to one thread, which ends afterwards: what other goroutines create
+// at that time, and processes that they start, do not get it. What do starts in goroutines does not get it either.
 func With(mask int, do func() error) error {
 	done := make(chan error, 1)
 	go func() {

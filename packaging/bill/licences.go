@@ -59,7 +59,8 @@ func licencesIn(folder string) (texts [][]byte, err error) {
 	}
 	for _, entry := range entries {
 		name := strings.ToUpper(entry.Name())
-		isLicence := slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}, func(p string) bool { return strings.HasPrefix(name, p) })
+		known := []string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}
+		isLicence := slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(name, p) })
 		if !isLicence || entry.IsDir() || strings.HasSuffix(name, ".GO") {
 			continue
 		}

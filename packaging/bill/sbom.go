@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The part of CycloneDX 1.6 that is used (https://cyclonedx.org/docs/1.6/json/). CycloneDX/cyclonedx-go v0.12.0 would replace these 35 lines by
-// nine more requirements.
+// The part of CycloneDX 1.6 that is used (https://cyclonedx.org/docs/1.6/json/). CycloneDX/cyclonedx-go v0.12.0 would
+// replace these 35 lines by nine more requirements.
 type bill struct {
 	BOMFormat    string       `json:"bomFormat"`
 	SpecVersion  string       `json:"specVersion"`

@@ -1,9 +1,11 @@
-// Command extension writes a tar of a folder with a label of SELinux on every file and directory, for sqfstar to make a system extension of.
+// Command extension writes a tar of a folder with a label of SELinux on every file and directory, for sqfstar to make
+// a system extension of.
 //
 //	extension FOLDER >FILE.tar
 //
-// A file without a label is unlabeled_t on the host, and a policy that enforces lets systemd execute no such program. The labels are written as
-// data, because only root on a Linux machine can put them on the files themselves. SOURCE_DATE_EPOCH is the time of all files.
+// A file without a label is unlabeled_t on the host, and a policy that enforces lets systemd execute no such program.
+// The labels are written as data, because only root on a Linux machine can put them on the files themselves.
+// SOURCE_DATE_EPOCH is the time of all files.
 package main
 
 import (
@@ -82,8 +84,9 @@ func headerOf(path string, entry fs.DirEntry) (*tar.Header, error) {
 	return header, nil
 }
 
-// labelOf is the label that every policy has for this path. A policy with container-selinux has kubelet_exec_t for the program, others do not
-// know that type, and would see no label at all. Directories count: the host's /usr has the labels of the image's, where both have one.
+// labelOf is the label that every policy has for this path. A policy with container-selinux has kubelet_exec_t for the
+// program, others do not know that type, and would see no label at all. Directories count: the host's /usr has the
+// labels of the image's, where both have one.
 func labelOf(path string) string {
 	kind := "usr_t"
 	switch {

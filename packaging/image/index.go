@@ -12,8 +12,9 @@ import (
 // images is an index under a name that its own method ImageIndex leaves free.
 type images = v1.ImageIndex
 
-// specIndex is an index whose JSON has the fields in the order of the OCI specification's own types, and no artifactType. skopeo copy
-// --preserve-digests decodes a list and encodes it again with these types, and fails unless both are the same bytes; 1.9 knows no artifactType.
+// specIndex is an index whose JSON has the fields in the order of the OCI specification's own types, and no
+// artifactType. skopeo copy --preserve-digests decodes a list and encodes it again with these types, and fails unless
+// both are the same bytes; 1.9 knows no artifactType.
 type specIndex struct {
 	images
 	raw []byte

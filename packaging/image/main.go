@@ -2,10 +2,11 @@
 //
 //	image --output FILE --version VERSION [--documents FOLDER] ARCHITECTURE=BINARY...
 //
-// It needs no daemon and no registry, and there is nothing in the image but the static binary and its licences: no shell, no libraries, no
-// certificates (the API server's are in the kubeconfig or beside the ServiceAccount's token), and no time zones, which the binary has. It runs
-// as 65532. SOURCE_DATE_EPOCH is the time of everything, so that the same input gives the same bytes. The file can be loaded (`ctr images
-// import`, `podman load`) or copied to a registry (`skopeo copy oci-archive:FILE docker://…`).
+// It needs no daemon and no registry, and there is nothing in the image but the static binary and its licences: no
+// shell, no libraries, no certificates (the API server's are in the kubeconfig or next to the ServiceAccount's token),
+// and no time zones, which the binary has. It runs as 65532. SOURCE_DATE_EPOCH is the time of everything, so that the
+// same input gives the same bytes. The file can be loaded (`ctr images import`, `podman load`) or copied to a registry
+// (`skopeo copy oci-archive:FILE docker://…`).
 //
 // It is not ko: v0.19.1 has 161 requirements where go-containerregistry has 37, and layers of its own.
 package main

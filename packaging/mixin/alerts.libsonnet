@@ -43,7 +43,7 @@
           alert('KubeletConfigTrialFailed', 'warning', 'increase(kubelet_supervisor_rollbacks_total[1h]) > 0', '', node + ' rolled a kubelet configuration back: {{ $labels.cause }}'),
           alert('KubeletRestartKilledPods', 'warning', 'increase(kubelet_supervisor_pods_lost_total[1h]) > 0', '', node + ': pods that ran before a restart of the kubelet did not run after it: {{ $labels.reason }}'),
           alert('KubeletConfigWaits', 'info', 'kubelet_supervisor_held == 1', '1h', node + ': a change waits, because it would kill running pods'),
-          alert('KubeletConfigShadowed', 'info', 'kubelet_supervisor_shadowed_fields > 0', '1h', node + ': flags or drop-in files go before {{ $value }} fields of the configuration'),
+          alert('KubeletConfigShadowed', 'info', 'kubelet_supervisor_shadowed_fields > 0', '1h', node + ': flags or drop-in files override {{ $value }} fields of the configuration'),
           alert('KubeletLocalFilesChanged', 'info', 'kubelet_supervisor_local_change_pending == 1', '1d', node + ': its own files have changed, and its kubelet was not restarted for it'),
         ],
       },

@@ -44,7 +44,7 @@
     [
       series('Trial progress', 'Health that was seen, of what is asked for.', 'percentunit', [target('kubelet_supervisor_trial_healthy_seconds / (kubelet_supervisor_trial_required_seconds > 0)', instance)]),
       series('Held nodes', 'A change waits for pods.', 'short', [target('kubelet_supervisor_held > 0', instance)]),
-      series('Shadowed fields', 'Flags or drop-in files go before them.', 'short', [target('kubelet_supervisor_shadowed_fields > 0', instance)]),
+      series('Shadowed fields', 'Flags or drop-in files override them.', 'short', [target('kubelet_supervisor_shadowed_fields > 0', instance)]),
     ],
     [
       stacked('Members of pools', 'By class, as the leader tells it.', 'short', [target('max by (pool, class) (kubelet_supervisor_pool_nodes) > 0', '{{pool}} {{class}}')]),

@@ -102,7 +102,7 @@ var firings = map[string]firing{
 	},
 	"KubeletConfigShadowed": {
 		series: map[string]string{"kubelet_supervisor_shadowed_fields" + onN1: "2x90"}, at: "70m", quiet: "50m", labels: ofNode,
-		says: "n1: flags or drop-in files go before 2 fields of the configuration",
+		says: "n1: flags or drop-in files override 2 fields of the configuration",
 	},
 	"KubeletLocalFilesChanged": {
 		series: map[string]string{"kubelet_supervisor_local_change_pending" + onN1: "1x1600"}, at: "1500m", quiet: "1400m", labels: ofNode,

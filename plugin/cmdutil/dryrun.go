@@ -11,6 +11,7 @@ import (
 // Not by kubectl's AddDryRunFlag: there the flag alone means client, with a warning, and its help is another one.
 type DryRun string
 
+// What --dry-run may be.
 const (
 	DryRunNone   DryRun = "none"
 	DryRunServer DryRun = "server"

@@ -12,9 +12,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
-// An expectation is what a kubelet runs with, and what it would run with. A field that a flag or a drop-in file may keep, and one whose
+// An Expectation is what a kubelet runs with, and what it would run with. A field that a flag or a drop-in file may keep, and one whose
 // default is not known, makes several of it.
-type expectation struct {
+type Expectation struct {
 	now     *forecast.Configuration
 	then    []*forecast.Configuration // every one that may be; in the first all changes are made
 	keepers []string                  // fields that flags or drop-in files of the node may keep
@@ -27,7 +27,7 @@ type expectation struct {
 const mostOpen = 6
 
 // Expect is for a comparison with what the kubelet itself told. Defaults are those of its version.
-func (c Comparison) Expect(differ map[string]bool) (e expectation, err error) {
+func (c Comparison) Expect(differ map[string]bool) (e Expectation, err error) {
 	if e.now, err = decided(c.Running); err != nil {
 		return e, err
 	}
@@ -76,7 +76,7 @@ func (c Comparison) Expect(differ map[string]bool) (e expectation, err error) {
 }
 
 // SameForPods: whatever may be, nothing changes that decides over running pods.
-func (e expectation) SameForPods() bool {
+func (e Expectation) SameForPods() bool {
 	return !e.untried && len(e.own) == 0 && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
+// Bounds of what is said of an impact.
 const (
 	impactPods  = 5   // that are named
 	ImpactLimit = 600 // bytes of a line
@@ -25,7 +26,7 @@ func UnknownImpact(why error) Impact {
 }
 
 // Forecast makes the forecast for each configuration that may be. Where they differ, the text is that of all changes made.
-func (e expectation) Forecast(facts forecast.Facts) Impact {
+func (e Expectation) Forecast(facts forecast.Facts) Impact {
 	facts.Now = e.now
 	var found Impact
 	differ := e.untried || len(e.own) > 0

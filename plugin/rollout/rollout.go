@@ -35,7 +35,7 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 	return command
 }
 
-// A pool is a pool, and how its revision reaches its nodes.
+// A pool is a KubeletPool as it was read, with what its rollout takes to show and to steer.
 type pool struct{ view.Pool }
 
 // openPool connects, and reads a pool.

@@ -15,13 +15,13 @@ type class struct{ Name, Meaning string }
 // classes are all there are, what does the most harm first.
 var classes = []class{
 	{"kills-pods", "All pods of the node are killed, each time it is changed."},
-	{"state-file", "By itself the kubelet exits at every start, until a file of its own is gone, or the pods that it speaks of. The supervisor [sets that file aside](../operate/README.md#state-files-of-the-kubelet)."},
+	{"state-file", "Without the supervisor the kubelet exits at every start, until a file of its own is gone, or the pods that it speaks of. The supervisor [sets that file aside](../operate/README.md#state-files-of-the-kubelet)."},
 	{"disrupts-pods", "Running pods may be killed, depending on the value and on what runs."},
 	{"may-break-node", "The node can be lost, or opened to others. Pods go on."},
 	{"needs-drain", "Running pods keep the old behaviour, and mixing both is harmful, or those that do not fit are killed."},
 	{"new-pods-only", "Running pods, or their running containers, keep the old behaviour. That is harmless."},
 	{"safe", "Neither pods nor node notice."},
-	{"inert", "It has no effect on a node of a cluster, or none any more."},
+	{"inert", "It has no effect on a node of a cluster, or no longer has one."},
 }
 
 //go:embed page.md.tmpl

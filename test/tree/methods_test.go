@@ -13,9 +13,6 @@ import (
 // most is how many methods a receiver has at most. One that has more is a program of its own, whose parts cannot be told apart.
 const most = 30
 
-// exceptions are the receivers that have more. A figure here may only fall.
-var exceptions = map[string]int{}
-
 // TestMethods counts the methods of each receiver, over all files of its package that are not tests.
 func TestMethods(t *testing.T) {
 	count := map[string]int{}
@@ -30,18 +27,9 @@ func TestMethods(t *testing.T) {
 			}
 		}
 	}
-	for name := range exceptions {
-		count[name] += 0 // also one that is gone
-	}
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		allowed, is := exceptions[name]
-		switch n := count[name]; {
-		case is && n <= most:
-			t.Errorf("%s has %d methods: it needs no exception any more", name, n)
-		case is && n < allowed:
-			t.Errorf("%s has %d methods: lower its exception from %d", name, n, allowed)
-		case n > max(most, allowed):
-			t.Errorf("%s has %d methods, and may have %d: make a value of its own of some of them", name, n, max(most, allowed))
+		if n := count[name]; n > most {
+			t.Errorf("%s has %d methods, and may have %d: make a value of its own of some of them", name, n, most)
 		}
 	}
 }

@@ -15,28 +15,28 @@ import (
 // Local assigns the node's own configuration.
 const Local = "local"
 
-// HowToAssign is the remedy for an annotation that is malformed.
+// HowToAssign is the advice for a malformed annotation.
 const HowToAssign = "write NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local"
 
-// Assignment names a configuration: what [ConfigSourceAnnotation] says, or spec.configSource. Its zero value is local. Two assignments are
-// the same text where they are equal by ==; [Assignment.Equal] compares what they name.
+// Assignment refers to a configuration, as [ConfigSourceAnnotation] or spec.configSource does. Its zero value is local. Two assignments that are equal
+// by == have the same text; [Assignment.Equal] compares what they refer to.
 type Assignment struct {
 	Namespace, Name, Key string
 	// UID is empty unless the assignment is pinned to one object.
 	UID string
 }
 
-// FieldPath is where the API server places its messages about an assignment. Annotations are judged by the same rules and in the same words
+// FieldPath is the path in the API server's messages about an assignment. Annotations are validated by the same rules and with the same messages
 // (upstream's ValidateNodeUpdate), so that tools and tests of the removed feature understand them.
 func FieldPath() *field.Path { return field.NewPath("spec", "configSource", "configMap") }
 
-// uidPattern leaves the length to maxUID: a pattern that counts to 255 takes a quarter of a MiB for as long as the program runs.
+// uidPattern does not limit the length, because a pattern that counts to 255 would take a quarter of a MiB of memory; maxUID does.
 var uidPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 const maxUID = 255
 
-// ParseAssignment reads the value of [ConfigSourceAnnotation]: NAMESPACE/NAME/KEY[@UID], or local. The error carries the API server's
-// validation messages for spec.configSource.configMap; values are quoted, at most 64 bytes of each.
+// ParseAssignment parses the value of [ConfigSourceAnnotation]: NAMESPACE/NAME/KEY[@UID], or local. The error has the API server's validation messages
+// for spec.configSource.configMap, with at most 64 bytes of each value.
 func ParseAssignment(text string) (Assignment, error) {
 	if text == Local {
 		return Assignment{}, nil
@@ -55,7 +55,7 @@ func ParseAssignment(text string) (Assignment, error) {
 	return a, nil
 }
 
-// AssignmentOf is how the source of a Node's spec or status would be assigned, without its uid: local for none, and for one that names no
+// AssignmentOf returns the assignment of a source in a Node's spec or status, without its uid. It is local for nil, and for a source without a
 // ConfigMap.
 func AssignmentOf(source *corev1.NodeConfigSource) Assignment {
 	if source == nil || source.ConfigMap == nil {
@@ -65,8 +65,9 @@ func AssignmentOf(source *corev1.NodeConfigSource) Assignment {
 	return Assignment{Namespace: c.Namespace, Name: c.Name, Key: c.KubeletConfigKey}
 }
 
-// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the words of 1.21, which had a detail after "Required
-// value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid as one.
+// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a
+// detail after "Required value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid
+// as one.
 func (a Assignment) Validate() field.ErrorList {
 	var problems field.ErrorList
 	check := func(child, value string, rules func(string) []string) {
@@ -89,15 +90,15 @@ func (a Assignment) Validate() field.ErrorList {
 	return problems
 }
 
-// validUID tells whether an identifier of the API server, opaque otherwise, is safe as a file name.
+// validUID reports whether an identifier of the API server, opaque otherwise, is safe as a file name.
 func validUID(uid string) bool {
 	return len(uid) <= maxUID && uidPattern.MatchString(uid) && uid != "." && uid != ".."
 }
 
-// IsLocal tells whether it is the node's own configuration.
+// IsLocal reports whether it is the node's own configuration.
 func (a Assignment) IsLocal() bool { return a == Assignment{} }
 
-// String writes it as [ConfigSourceAnnotation] has it.
+// String returns the value of [ConfigSourceAnnotation].
 func (a Assignment) String() string {
 	if a.IsLocal() {
 		return Local
@@ -109,23 +110,23 @@ func (a Assignment) String() string {
 	return text
 }
 
-// FieldText is what a ConfigMap of spec.configSource assigns, valid or not, as [ConfigObservedAnnotation] repeats it: without its uid.
+// FieldText is the assignment of a ConfigMap in spec.configSource, valid or not, as it is in [ConfigObservedAnnotation]: without its uid.
 func FieldText(c *corev1.ConfigMapNodeConfigSource) string {
 	return c.Namespace + "/" + c.Name + "/" + c.KubeletConfigKey
 }
 
-// Unpinned is the same without a uid.
+// Unpinned returns the assignment without a uid.
 func (a Assignment) Unpinned() Assignment {
 	a.UID = ""
 	return a
 }
 
-// Equal tells whether two assignments name the same configuration, as far as both say: a pinned one equals the same one without a uid.
+// Equal reports whether two assignments name the same configuration, as far as both say: a pinned one equals the same one without a uid.
 func (a Assignment) Equal(b Assignment) bool {
 	return a.Unpinned() == b.Unpinned() && (a.UID == b.UID || a.UID == "" || b.UID == "")
 }
 
-// Source is the ConfigMap to download; nil for local.
+// Source returns the ConfigMap to download; nil for local.
 func (a Assignment) Source() *corev1.ConfigMapNodeConfigSource {
 	if a.IsLocal() {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Title says what the change was, and what came of it.
+// Title is the change and its outcome, for users.
 func (c Change) Title() string {
 	words := c.From + " -> " + c.To
 	switch {
@@ -20,7 +20,7 @@ func (c Change) Title() string {
 	return words
 }
 
-// Line draws the phases: download 40ms | preflight 320ms | stop 50ms | start 280ms | report 10ms.
+// Line lists the phases: download 40ms | preflight 320ms | stop 50ms | start 280ms | report 10ms.
 func (c Change) Line() string {
 	var parts []string
 	for _, p := range c.Phases {
@@ -32,7 +32,7 @@ func (c Change) Line() string {
 	return strings.Join(parts, " | ")
 }
 
-// readable rounds a duration for people; what is none is a question mark.
+// readable rounds a duration for users. A malformed one is a question mark.
 func readable(text string) string {
 	d, err := time.ParseDuration(text)
 	switch {

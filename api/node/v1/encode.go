@@ -14,7 +14,7 @@ import (
 // maxStatus bounds [StatusAnnotation], in bytes: all annotations of a Node share 256 KiB, and each change of one goes to every watcher.
 const maxStatus = 8 << 10
 
-// Bounds of the parts, in bytes and entries. What is longer is cut where it is written, and where it is read.
+// Bounds of the parts, in bytes and entries. Longer ones are cut when they are written, and when they are read.
 const (
 	maxVerbatim = 1024 // an assignment, a retry
 	maxWord     = 64   // a reason, a kind, a digest
@@ -25,8 +25,8 @@ const (
 	maxPhases   = 16
 )
 
-// Encode gives the annotation's value, in at most 8 KiB. What does not fit is cut from the losses of a hold, which [Hold.More] then counts,
-// from warnings and from shadowed fields, in this order; never from reason, approval and retry.
+// Encode returns the annotation's value, at most 8 KiB. If it does not fit, losses of a hold are cut, which [Hold.More] counts, then warnings, then
+// shadowed fields, and then the rest; reason, approval and retry are never cut.
 func (s Status) Encode() string {
 	s = s.clean()
 	for {
@@ -41,16 +41,16 @@ func (s Status) json() string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(s); err != nil { // times are the only part that cannot be written, and clean leaves none of those
+	if err := encoder.Encode(s); err != nil { // only times may fail to encode, and clean removes such times
 		return "{}"
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// namedLosses is how many losses are spared for as long as there is anything else to cut.
+// namedLosses is how many losses are kept while anything else can be cut.
 const namedLosses = 5
 
-// cut leaves out what can be spared most, and tells whether there was anything. Nothing that it changes belongs to somebody else: clean has
+// cut leaves out what can be spared most, and reports whether there was anything. It changes nothing that the caller shares: clean has
 // copied it.
 func (s *Status) cut(excess int) bool {
 	losses := 0
@@ -72,7 +72,7 @@ func (s *Status) cut(excess int) bool {
 		s.Failure.Message = ""
 	case losses > 0:
 		s.Hold.cut(excess, 0)
-	case s.Observed != "": // an assignment of control characters, each of which takes six bytes
+	case s.Observed != "": // control characters, each of which takes six bytes
 		s.Observed = bounded.Text(s.Observed, len(s.Observed)-max(len(bounded.Ellipsis), excess/6))
 	default:
 		return false
@@ -86,7 +86,7 @@ func (h *Hold) cut(excess, spared int) {
 	h.More += before - len(h.Losses)
 }
 
-// cutList drops the last entries until excess bytes of text are gone, at least one, and none of the first that are spared.
+// cutList drops the last entries until excess bytes of text are removed, at least one entry, but none of the first spared ones.
 func cutList[T any](list []T, excess, spared int, size func(T) int) []T {
 	for gone := 0; len(list) > spared && (gone == 0 || gone < excess); list = list[:len(list)-1] {
 		gone += size(list[len(list)-1]) + 1
@@ -94,8 +94,8 @@ func cutList[T any](list []T, excess, spared int, size func(T) int) []T {
 	return list
 }
 
-// DecodeStatus reads the annotation, which anybody may have written where there is no admission policy. What it gives is bounded and
-// printable, except Observed and Retry, which are verbatim and bounded.
+// DecodeStatus decodes the annotation, which any user may have written if there is no admission policy. The result is bounded and printable, except
+// Observed and Retry, which are verbatim and bounded. It returns an error if the text is too long or is not valid JSON.
 func DecodeStatus(text string) (Status, error) {
 	if len(text) > maxStatus {
 		return Status{}, fmt.Errorf("it has %d bytes, and at most %d are read", len(text), maxStatus)
@@ -107,7 +107,7 @@ func DecodeStatus(text string) (Status, error) {
 	return s.clean(), nil
 }
 
-// clean gives a copy within the bounds, which shares nothing with the original.
+// clean returns a copy within the bounds, which shares nothing with the original.
 func (s Status) clean() Status {
 	s.Observed, s.Retry = bounded.Text(s.Observed, maxVerbatim), bounded.Text(s.Retry, maxVerbatim)
 	s.Reason, s.Approval, s.Since = word(s.Reason), approvalWord(s.Approval), cleanTime(s.Since)
@@ -167,13 +167,13 @@ func (c *Change) clean() *Change {
 	return &clean
 }
 
-// count bounds a number, so that nothing overflows that adds to it.
+// count bounds a number, so that sums do not overflow.
 func count(n int) int { return min(max(0, n), 1<<20) }
 
 func line(text string, limit int) string { return bounded.Text(bounded.Line(text), limit) }
 func word(text string) string            { return line(text, maxWord) }
 
-// approvalWord gives nothing for what cannot be an approval: it is written back into an annotation, and shown in a command to type.
+// approvalWord returns "" for a text that cannot be an approval, because it is written into an annotation, and shown in a command to type.
 func approvalWord(text string) string {
 	if len(text) > maxWord || strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && r != '-' }) {
 		return ""
@@ -181,7 +181,7 @@ func approvalWord(text string) string {
 	return text
 }
 
-// cleanTime gives the zero time for one that cannot be written as JSON, by its zone or its year.
+// cleanTime returns the zero time for one that cannot be encoded as JSON because of its zone or year.
 func cleanTime(t time.Time) time.Time {
 	if t = t.UTC().Truncate(time.Millisecond); t.Year() < 1 || t.Year() > 9999 {
 		return time.Time{}
@@ -200,8 +200,8 @@ func cleanList(list []string, limit int) []string {
 // head copies the first entries of a list.
 func head[T any](list []T, limit int) []T { return slices.Clone(list[:min(len(list), limit)]) }
 
-// News is what of a status is worth a patch, to be compared. How long something has taken or counted, and when it was looked at, is written
-// with the next patch and causes none.
+// News is the part of a status that is worth a patch, as a text to compare. Durations and times of observations are written with the next patch, and do
+// not cause one.
 func (s Status) News() string {
 	s = s.clean()
 	s.Since = time.Time{}

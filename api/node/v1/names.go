@@ -1,26 +1,26 @@
 package v1
 
-// Annotations that people, the plugin and the controller write; the node reads them.
+// Annotations that users, the plugin and the controller write, and that the node reads.
 const (
-	// ConfigSourceAnnotation assigns: NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local.
+	// ConfigSourceAnnotation is the assignment: NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local.
 	ConfigSourceAnnotation = "kubelet-supervisor.io/config-source"
-	// RetryAnnotation asks for another try of what was rejected; any new value does.
+	// RetryAnnotation asks for another attempt with a rejected configuration. Any new value does.
 	RetryAnnotation = "kubelet-supervisor.io/retry"
-	// AllowDisruptionAnnotation lets the one held change through whose [Hold.Approval] it is.
+	// AllowDisruptionAnnotation approves the held change that has this value as its [Hold.Approval].
 	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
-// Annotations and condition that the node writes, and nobody else.
+// Annotations and condition that only the node writes.
 const (
-	// ConfigStatusAnnotation holds the JSON of a corev1.NodeConfigStatus, "{}" when all of it is empty.
+	// ConfigStatusAnnotation has the JSON of a corev1.NodeConfigStatus, "{}" if all of it is empty.
 	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"
-	// ConfigObservedAnnotation holds the assignment that the status speaks of, verbatim.
+	// ConfigObservedAnnotation has the assignment that the status is about, verbatim.
 	ConfigObservedAnnotation = "kubelet-supervisor.io/config-observed"
-	// StatusAnnotation holds the JSON of a [Status].
+	// StatusAnnotation has the JSON of a [Status].
 	StatusAnnotation = "kubelet-supervisor.io/status"
 	// ConditionType is the type of the Node condition, the alpha feature's name for it.
 	ConditionType = "KubeletConfigOk"
 )
 
-// LayersFeature is in [Status.Features] of a supervisor which knows KubeletConfigurationLayers.
+// LayersFeature is in [Status.Features] of a supervisor that supports KubeletConfigurationLayers.
 const LayersFeature = "layers"

@@ -12,14 +12,14 @@ import (
 // Publication is what a supervisor publishes on its Node, all of it in one patch.
 type Publication struct {
 	Config corev1.NodeConfigStatus
-	// Observed goes into [ConfigObservedAnnotation]: nil leaves that as it is, "" removes it.
+	// Observed is written to [ConfigObservedAnnotation]: nil leaves that unchanged, "" removes it.
 	Observed *string
 	Status   Status
-	// Condition's Status, Reason and Message are published; its type is the contract's and its times are the patch's.
+	// Condition has the Status, Reason and Message to publish. Its type comes from the contract, and its times from the patch.
 	Condition corev1.NodeCondition
 }
 
-// Patch is a strategic merge patch of nodes/NAME/status. In it null removes, and what is absent stays.
+// Patch is a strategic merge patch of nodes/NAME/status. In it null removes a field, and an absent field stays.
 type Patch struct {
 	Metadata patchedMetadata `json:"metadata"`
 	Status   patchedStatus   `json:"status"`
@@ -34,7 +34,7 @@ type patchedStatus struct {
 	Config     *patchedConfig     `json:"config,omitempty"`
 }
 
-// patchedCondition is a corev1.NodeCondition that also says what is empty, so that no older words stay.
+// patchedCondition is a corev1.NodeCondition with its empty fields, so that no older message stays.
 type patchedCondition struct {
 	Type               corev1.NodeConditionType `json:"type"`
 	Status             corev1.ConditionStatus   `json:"status"`
@@ -44,7 +44,7 @@ type patchedCondition struct {
 	LastTransitionTime metav1.Time              `json:"lastTransitionTime"`
 }
 
-// patchedConfig is a corev1.NodeConfigStatus that says null for what is empty.
+// patchedConfig is a corev1.NodeConfigStatus with null for its empty fields.
 type patchedConfig struct {
 	Assigned      *corev1.NodeConfigSource `json:"assigned"`
 	Active        *corev1.NodeConfigSource `json:"active"`
@@ -52,8 +52,9 @@ type patchedConfig struct {
 	Error         *string                  `json:"error"`
 }
 
-// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves only with its status, and
-// what was observed stays where nothing has been yet. fields: the API server may keep status.config, which then says the same.
+// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves
+// only with its status, and what was observed stays where nothing has been yet. fields: the API server may keep
+// status.config, which then says the same.
 func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (Patch, error) {
 	var patch Patch
 	config, err := json.Marshal(after.Config)
@@ -84,7 +85,7 @@ func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (
 	return patch, nil
 }
 
-// orNull gives nil, null in a patch, for "".
+// orNull returns nil, which is null in a patch, for "".
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -92,7 +93,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// CarriedBy tells whether a Node has the annotations of the patch: they alone are kept by every API server.
+// CarriedBy reports whether a Node has the annotations of the patch: they alone are kept by every API server.
 func (p Patch) CarriedBy(node *corev1.Node) bool {
 	for key, want := range p.Metadata.Annotations {
 		got, ok := node.Annotations[key]
@@ -103,7 +104,7 @@ func (p Patch) CarriedBy(node *corev1.Node) bool {
 	return true
 }
 
-// AnnotationsOfTheNode are those that the supervisor writes, and nobody else.
+// AnnotationsOfTheNode are those that only the supervisor writes.
 func AnnotationsOfTheNode() []string {
 	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// maxConfigStatus bounds what is read of [ConfigStatusAnnotation], in bytes: more than a supervisor writes.
+// maxConfigStatus limits [ConfigStatusAnnotation] when it is read, in bytes. A supervisor writes less.
 const maxConfigStatus = 32 << 10
 
-// Carrier is the place on a Node that holds its assignment.
+// Carrier is the place on a Node that has its assignment.
 type Carrier string
 
 // The carriers.
@@ -22,26 +22,26 @@ const (
 	CarrierField      Carrier = "spec.configSource"
 )
 
-// NodeStatus is what one Node says of its kubelet's configuration: what is asked of it, and what its supervisor answers.
+// NodeStatus is what a Node has about its kubelet's configuration: the request, and the answer of its supervisor.
 type NodeStatus struct {
-	// Assignment is what is assigned, verbatim, and empty for nothing; Carrier is where it stands. An annotation overrides the field.
+	// Assignment is the assignment, verbatim, empty if there is none; Carrier is where it is. An annotation overrides the field.
 	Assignment string
 	Carrier    Carrier
 	// Retry and AllowDisruption are the values of their annotations, verbatim.
 	Retry, AllowDisruption string
 
-	// Supervised: a supervisor has published its status there.
+	// Supervised means that a supervisor has published its status.
 	Supervised bool
 	Config     corev1.NodeConfigStatus
 	Status     Status
-	// Problem is why Config or Status cannot be read; what cannot be read is empty.
+	// Problem is why Config or Status cannot be decoded. That one is empty then.
 	Problem error
 
-	// Condition is for people: whoever may patch nodes/status can forge it, so that no program decides by it. Its zero value is none.
+	// Condition is for people: every user who may patch nodes/status can forge it, so no program decides by it. Its zero value is none.
 	Condition corev1.NodeCondition
 }
 
-// Read reads a Node. Nothing of it is trusted to be well-formed.
+// Read reads a Node. It accepts any content: what is malformed is in Problem.
 func Read(node *corev1.Node) NodeStatus {
 	n := NodeStatus{Retry: node.Annotations[RetryAnnotation], AllowDisruption: node.Annotations[AllowDisruptionAnnotation]}
 	n.readAssignment(node)
@@ -88,7 +88,7 @@ func decodeConfig(text string) (corev1.NodeConfigStatus, error) {
 	return config, nil
 }
 
-// ConditionOf is the condition [ConditionType] of a Node; nil for none.
+// ConditionOf returns the condition [ConditionType] of a Node; nil if there is none.
 func ConditionOf(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == ConditionType {
@@ -98,12 +98,12 @@ func ConditionOf(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Answered tells whether the status speaks of the assignment that stands. No assignment and local are the same.
+// Answered reports whether the status speaks of the assignment that stands. No assignment and local are the same.
 func (n NodeStatus) Answered() bool {
 	return n.Supervised && (n.Status.Observed == n.Assignment || n.Assignment == Local && n.Status.Observed == "")
 }
 
-// Wanted is the assignment that stands, nothing being local; an error for a malformed one.
+// Wanted returns the current assignment, local if there is none, or an error if it is malformed.
 func (n NodeStatus) Wanted() (Assignment, error) {
 	if n.Carrier == CarrierNone {
 		return Assignment{}, nil
@@ -111,7 +111,7 @@ func (n NodeStatus) Wanted() (Assignment, error) {
 	return ParseAssignment(n.Assignment)
 }
 
-// Knows tells whether the supervisor has a feature, such as [LayersFeature].
+// Knows reports whether the supervisor has a feature, such as [LayersFeature].
 func (n NodeStatus) Knows(feature string) bool {
 	for _, known := range n.Status.Features {
 		if known == feature {

@@ -2,7 +2,7 @@ package v1
 
 import corev1 "k8s.io/api/core/v1"
 
-// Reason is the reason of the condition [ConditionType]; docs/reference/contract.md says what each means and what to do.
+// Reason is the reason of the condition [ConditionType]; docs/reference/contract.md has the meaning of each, and what to do.
 type Reason = string
 
 // The reasons.
@@ -26,7 +26,7 @@ const (
 	ReasonInternalError       Reason = "InternalError"
 )
 
-// ConditionStatus is the status that the condition [ConditionType] has with a reason; Unknown for a reason of another version.
+// ConditionStatus is the status of the condition [ConditionType] with a reason. It is Unknown for a reason of another version.
 func ConditionStatus(r Reason) corev1.ConditionStatus {
 	switch r {
 	case ReasonLocal, ReasonInTrial, ReasonActive:

@@ -6,52 +6,53 @@ import (
 	"time"
 )
 
-// Status is the document of [StatusAnnotation]: everything that a program wants to know about a node's configuration. The condition
-// [ConditionType] says the same to people; no program reads it. Fields that a reader does not know are ignored.
+// Status is the document of [StatusAnnotation]: all that programs need to know about a node's configuration. The condition [ConditionType] says the
+// same to users, and no program reads it. A reader ignores fields that it does not know.
 type Status struct {
-	// Observed is the assignment that this document speaks of, verbatim, as in [ConfigObservedAnnotation].
+	// Observed is the assignment that this document is about, verbatim, as in [ConfigObservedAnnotation].
 	Observed string    `json:"observed,omitempty"`
 	Reason   Reason    `json:"reason,omitempty"`
-	Since    time.Time `json:"since,omitzero"` // when Reason became what it is, on the node's wall clock
+	Since    time.Time `json:"since,omitzero"` // when Reason last changed, by the node's wall clock
 	Features []string  `json:"features,omitempty"`
-	Retry    string    `json:"retry,omitempty"`    // the newest retry that the supervisor heard, verbatim; of a very long one its digest
-	Approval string    `json:"approval,omitempty"` // the newest approval that was spent
+	Retry    string    `json:"retry,omitempty"`    // the newest retry that the supervisor has seen, verbatim, or its digest if it is very long
+	Approval string    `json:"approval,omitempty"` // the newest approval that was used
 	Content  Content   `json:"content,omitzero"`
 
 	Hold    *Hold    `json:"hold,omitempty"`    // nil: nothing is held
 	Trial   *Trial   `json:"trial,omitempty"`   // nil: nothing is on trial
-	Failure *Failure `json:"failure,omitempty"` // nil: nothing is wrong with the newest assignment, as far as is known
+	Failure *Failure `json:"failure,omitempty"` // nil: no problem with the newest assignment is known
 
 	Shadowed      []ShadowedField `json:"shadowed,omitempty"`
 	UnknownFields []string        `json:"unknownFields,omitempty"`
 	Warnings      []string        `json:"warnings,omitempty"`
-	Change        *Change         `json:"change,omitempty"` // nil: nothing has changed yet
+	Change        *Change         `json:"change,omitempty"` // nil: there was no change yet
 }
 
-// Content names configurations by the first 12 hexadecimal digits of their content; empty is the node's own configuration.
+// Content has the first 12 hexadecimal digits of the digest of each configuration; empty is the node's own configuration.
 type Content struct {
 	Assigned      string `json:"assigned,omitempty"`
 	Active        string `json:"active,omitempty"`
 	LastKnownGood string `json:"lastKnownGood,omitempty"`
-	// KubeletVersion is that of the kubelet which proved LastKnownGood, such as v1.36.3.
+	// KubeletVersion is the version of the kubelet that proved LastKnownGood, such as v1.36.3.
 	KubeletVersion string `json:"kubeletVersion,omitempty"`
 }
 
-// Hold is a change that waits because it would end running pods, because it is not known whether it would, or because no kubelet would start
-// with it on the host as it is now.
+// Hold is a change that waits because it would end running pods, because it is not known whether it would, or because
+// no kubelet would start with it on the host as it is now.
 type Hold struct {
-	// Approval is the value of [AllowDisruptionAnnotation] that lets this one change through.
+	// Approval is the value of [AllowDisruptionAnnotation] that approves this change.
 	Approval string `json:"approval"`
-	// Losses are the pods that are known to be lost; More counts those that have no room here.
+	// Losses are the pods that would be lost; More counts those that do not fit in here.
 	Losses []Loss `json:"losses,omitempty"`
 	More   int    `json:"more,omitempty"`
-	// Known: a look has answered everything, and nothing on the host is in the way. Where it is false, WaitsFor says what has not, or what is.
+	// Known means that all losses are known, and that nothing on the host prevents the change. If it is false, WaitsFor says what is not known, or what
+	// prevents it.
 	Known    bool      `json:"known"`
 	WaitsFor string    `json:"waitsFor,omitempty"`
-	AsOf     time.Time `json:"asOf,omitzero"` // of the look that Losses are from; it moves only with the hold
+	AsOf     time.Time `json:"asOf,omitzero"` // when Losses were found; it changes only with the hold
 }
 
-// Text says to people for what the change waits, and names at most so many pods.
+// Text is what the change waits for, for users, with at most named pods.
 func (h Hold) Text(named int) string {
 	var parts []string
 	for _, loss := range h.Losses[:min(len(h.Losses), named)] {
@@ -66,25 +67,25 @@ func (h Hold) Text(named int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Loss is a running pod that a change would end, or whose containers it would start again; or a cgroup whose processes the change would end, because
-// its limit would be below what they take.
+// Loss is a running pod that a change would end, or whose containers it would start again; or a cgroup whose processes
+// the change would end, because its limit would be below what they take.
 type Loss struct {
 	Pod    string `json:"pod"` // NAMESPACE/NAME; or "cgroup PATH"
 	UID    string `json:"uid,omitempty"`
-	Reason string `json:"reason"` // the kubelet's own word where it has one
+	Reason string `json:"reason"` // the kubelet's own term if it has one
 }
 
-// Trial is how far the trial of the active configuration is.
+// Trial is the progress of the trial of the active configuration.
 type Trial struct {
 	Healthy string `json:"healthy"` // a duration such as 1m30s
-	Of      string `json:"of"`      // the same
+	Of      string `json:"of"`      // how long it has to be healthy, a duration too
 	Tries   int    `json:"tries"`
 }
 
 // Failure is why the newest assignment does not run.
 type Failure struct {
 	Kind     FailureKind `json:"kind"`
-	ExitCode *int        `json:"exitCode,omitempty"` // nil: it did not exit, or the code is not known
+	ExitCode *int        `json:"exitCode,omitempty"` // nil: it did not exit, or the code is unknown
 	Times    int         `json:"times,omitempty"`
 	Message  string      `json:"message,omitempty"`
 }
@@ -100,11 +101,11 @@ const (
 	FailureLeaseLost  FailureKind = "LeaseLost"
 	FailurePortHeld   FailureKind = "PortHeld"
 	FailureNotInUse   FailureKind = "NotInUse" // the kubelet that runs was not started with it
-	// The following speak of no configuration.
+	// The following are not failures of a configuration.
 	FailureInvalid     FailureKind = "Invalid"     // the assignment is malformed, or not allowed on this node
-	FailureUnavailable FailureKind = "Unavailable" // its ConfigMap cannot be had
-	FailureEnvironment FailureKind = "Environment" // the node is at fault
-	FailureInternal    FailureKind = "Internal"    // the supervisor is, or the disk that it needs
+	FailureUnavailable FailureKind = "Unavailable" // its ConfigMap cannot be downloaded
+	FailureEnvironment FailureKind = "Environment" // the fault is the node's
+	FailureInternal    FailureKind = "Internal"    // the fault is the supervisor's, or that of its disk
 )
 
 // ShadowedField is a field of the assigned configuration that the kubelet does not run with. Values of secret fields are left out.
@@ -113,11 +114,11 @@ type ShadowedField struct {
 	Value     string `json:"value,omitempty"`     // assigned
 	By        string `json:"by,omitempty"`        // the flag or the drop-in file
 	Effective string `json:"effective,omitempty"` // what the kubelet runs with
-	// Inferred: the supervisor's own reading of flags and files says so, because this kubelet does not report its configuration.
+	// Inferred means that the supervisor has derived it from flags and files, because this kubelet does not report its configuration.
 	Inferred bool `json:"inferred,omitempty"`
 }
 
-// String says it to people: maxPods (60) by --max-pods (20).
+// String is the field for users: maxPods (60) by --max-pods (20).
 func (f ShadowedField) String() string {
 	return f.Field + inParentheses(f.Value) + " by " + f.By + inParentheses(f.Effective)
 }
@@ -129,18 +130,18 @@ func inParentheses(value string) string {
 	return " (" + value + ")"
 }
 
-// Change is what became of the newest change of what the kubelet is to run.
+// Change is the newest change of the configuration that the kubelet is to run.
 type Change struct {
 	From            string        `json:"from"` // NAMESPACE/NAME/KEY or local
 	To              string        `json:"to"`
 	ResourceVersion string        `json:"resourceVersion,omitempty"` // of To
 	Began           time.Time     `json:"began"`
-	Due             time.Time     `json:"due,omitzero"`      // when an edit has its turn, where it waits for that
-	Ended           time.Time     `json:"ended,omitzero"`    // zero: it is under way, or waits
+	Due             time.Time     `json:"due,omitzero"`      // when an edit is applied, if it waits for its turn
+	Ended           time.Time     `json:"ended,omitzero"`    // zero: it is in progress, or waits
 	Outcome         string        `json:"outcome,omitempty"` // a Reason, Superseded or Interrupted
 	Resumed         bool          `json:"resumed,omitempty"` // another supervisor began it
 	Phases          []ChangePhase `json:"phases,omitempty"`  // in their usual order
-	Phase           string        `json:"phase,omitempty"`   // the one that is not over
+	Phase           string        `json:"phase,omitempty"`   // the current one
 }
 
 // ChangePhase is how long one phase of a change took, such as 1.5s.

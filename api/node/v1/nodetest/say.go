@@ -11,8 +11,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Say makes a Node in memory say what a supervisor would publish there: status and config, with the message in the condition. The supervisor
-// knows layers, unless status names its features.
+// Say makes a Node in memory say what a supervisor would publish there: status and config, with the message in the
+// condition. The supervisor knows layers, unless status names its features.
 func Say(node *corev1.Node, status nodev1.Status, config corev1.NodeConfigStatus, message string) {
 	if status.Features == nil {
 		status.Features = []string{nodev1.LayersFeature}
