@@ -27,7 +27,7 @@ func TestStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]string{} // with the events
-	for seed := range uint64(30) {
+	for seed := range uint64(15) {
 		walk(t, seed, seen)
 	}
 	drawn := map[string]bool{}
