@@ -38,8 +38,8 @@ clean: ## remove bin/ and dist/; the real parts stay in the cache (test/parts/bu
 	rm -rf bin dist
 
 .PHONY: manifests
-manifests: ## deep copies and packaging/manifests/controller/crd.yaml from the types in fleet/api
-	UPDATE=1 go test -count=1 -run '^TestGeneratedFilesAreUpToDate$$' ./fleet/api/v1alpha1
+manifests: ## deep copies and deploy/manifests/controller/crd.yaml from the types in api/pool
+	UPDATE=1 go test -count=1 -run '^TestGeneratedFilesAreUpToDate$$' ./api/pool/v1alpha1
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck

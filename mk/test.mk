@@ -9,7 +9,7 @@ DIFFERENTIAL ?= $(if $(LONG),100000,1500)
 # flags of test/mutate, such as -files=trial.go, or -share=0.1 -seed=7
 MUTATE   ?=
 # whose code make mutate changes: names of packages, or all that test/mutate/targets.go knows
-PACKAGES ?= decide
+PACKAGES ?= supervisor/core
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS      := vet lint parts test-unit test-differential test-packages test-systemd test-e2e
@@ -35,7 +35,7 @@ test-fresh: root ## make test on a machine that was just installed, with empty c
 
 # A test of each sees to it that its code starts no goroutine and keeps nothing, so the race detector, which takes them five times as long, is
 # for make test-long.
-PURE := ./decide ./fleet/rollout
+PURE := ./supervisor/core ./fleet/rollout
 
 .PHONY: test-unit
 test-unit: ## unit tests with the race detector; TEST=-run=TestX narrows them
@@ -63,7 +63,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 
 .PHONY: test-lives
 test-lives: ##+ LIVES (5000) random lives of the core, and SCHEDULES (20000) of the core of rollouts
-	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./decide
+	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./supervisor/core
 	SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 30m -v -run '^TestRandomSchedules$$' ./fleet/rollout | test/report.sh
 
 .PHONY: test-crash-points

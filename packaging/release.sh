@@ -48,14 +48,14 @@ join() { # FILE… : one file of several
   done
 }
 shopt -s extglob
-join packaging/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
-join packaging/manifests/controller/crd.yaml >"$folder/kubelet-supervisor-crd_$version.yaml"
+join deploy/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
+join deploy/manifests/controller/crd.yaml >"$folder/kubelet-supervisor-crd_$version.yaml"
 # By its digest the image is the one that is signed below, wherever it is pulled from.
 image=$folder/kubelet-supervisor-controller_${version}_oci
 digest=$(tar --extract --to-stdout --file "$image.tar" index.json | jq --raw-output 'if (.manifests | length) == 1 then .manifests[0].digest else error("not one image") end')
 [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "the image has the digest $digest"
 echo "$digest" >"$image.digest"
-join packaging/manifests/controller/{crd,rbac,policies,flow,networkpolicy,deployment}.yaml |
+join deploy/manifests/controller/{crd,rbac,policies,flow,networkpolicy,deployment}.yaml |
   sed "s|image: kubelet-supervisor-controller\$|&:$version@$digest|" >"$folder/kubelet-supervisor-controller_$version.yaml"
 grep -q "image: kubelet-supervisor-controller:$version@$digest\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
@@ -83,8 +83,8 @@ func configText(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 			return nil, err
 		}
 	}
-	tree = config.Masked(tree)
-	if masked := config.MaskedFields(tree); len(masked) > 0 {
+	tree = kubeletconfig.Masked(tree)
+	if masked := kubeletconfig.MaskedFields(tree); len(masked) > 0 {
 		f.Note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", view.FirstOf(masked, ", "))
 	}
 	if format == "json" {

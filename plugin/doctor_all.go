@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -21,8 +21,8 @@ const auditPage = "docs/howto/audit.md"
 // accounts for. While a policy does not hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
 func (d *diagnosis) examineAll(ctx context.Context) error {
 	d.examineNamespace(ctx)
-	d.examinePolicy(ctx, packaging.Policy, "limits who may assign")
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
+	d.examinePolicy(ctx, deploy.Policy, "limits who may assign")
+	d.examinePolicy(ctx, deploy.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
 	pools, err := d.ListPools(ctx, d.client)
 	if err != nil {
 		d.unknown("whether there are pools: %v", err)

@@ -17,23 +17,23 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
 // examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
 // may write ConfigMaps in configNamespace change what nodes run.
 func (d *diagnosis) examinePolicies(ctx context.Context) {
-	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
+	if d.examinePolicy(ctx, deploy.Policy, "limits who may assign") {
 		d.probePolicy(ctx)
 	}
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
+	d.examinePolicy(ctx, deploy.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
 }
 
 // withoutPolicy says what everybody may do where a policy does not hold.
 var withoutPolicy = map[string]string{
-	packaging.Policy:                    "everybody who may patch nodes or nodes/status can assign",
-	packaging.ConfigMapPolicy:           "everybody who may write ConfigMaps in namespace " + cmdutil.ConfigNamespace + " can change what nodes run",
+	deploy.Policy:                       "everybody who may patch nodes or nodes/status can assign",
+	deploy.ConfigMapPolicy:              "everybody who may write ConfigMaps in namespace " + cmdutil.ConfigNamespace + " can change what nodes run",
 	"kubelet-supervisor-pools":          "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
 	"kubelet-supervisor-selectors":      "who makes a KubeletPool select by a label that others write is not warned",
 	"kubelet-supervisor-pool-status":    "who may write the status of KubeletPools can have a stopped revision tried again",
@@ -99,11 +99,11 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 
 // installing is the command that makes a policy as it should be. Where the rights are those of a controller outside of the cluster, they are to stay.
 func (d *diagnosis) installing(ctx context.Context, policy string) string {
-	if !slices.Contains(packaging.PoolPolicies(), policy) {
+	if !slices.Contains(deploy.PoolPolicies(), policy) {
 		return "kubectl kubelet install"
 	}
-	binding, err := d.client.RbacV1().ClusterRoleBindings().Get(ctx, packaging.ControllerName, metav1.GetOptions{})
-	if err == nil && slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.UserKind && s.Name == packaging.ControllerUser }) {
+	binding, err := d.client.RbacV1().ClusterRoleBindings().Get(ctx, deploy.ControllerName, metav1.GetOptions{})
+	if err == nil && slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.UserKind && s.Name == deploy.ControllerUser }) {
 		return "kubectl kubelet install --controller=" + external
 	}
 	return "kubectl kubelet install --controller"
@@ -161,7 +161,7 @@ func (d *diagnosis) probe(ctx context.Context, client kubernetes.Interface, anno
 	switch {
 	case err == nil:
 		return probeTaken
-	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+packaging.Policy+"'"):
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+deploy.Policy+"'"):
 		return probeRefused
 	}
 	return probeUnknown
@@ -172,7 +172,7 @@ func (d *diagnosis) tellProbe(what string, result probed) {
 	case probeRefused:
 		d.fine("the API server refuses a dry run in which %s", what)
 	case probeTaken:
-		d.wrong("the API server takes a dry run in which %s: the admission policy %s does not hold; kubectl kubelet install, and look for what excepts this request", what, packaging.Policy)
+		d.wrong("the API server takes a dry run in which %s: the admission policy %s does not hold; kubectl kubelet install, and look for what excepts this request", what, deploy.Policy)
 	case probeUnknown:
 		d.unknown("whether the admission policy holds: you may neither impersonate the node nor patch it")
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // policies are those of packaging, with their bindings.
@@ -58,7 +58,7 @@ func policiesAmong(t *testing.T, manifests func() ([]*unstructured.Unstructured,
 
 // enforces refuses dry runs as the policy does.
 func (b *bench) enforces() {
-	b.answersProbes("ValidatingAdmissionPolicy '" + packaging.Policy + "' denied request: no")
+	b.answersProbes("ValidatingAdmissionPolicy '" + deploy.Policy + "' denied request: no")
 }
 
 // answersProbes refuses dry runs with these words, or takes them without.
@@ -143,7 +143,7 @@ func TestDoctorBeforePolicies(t *testing.T) {
 	b.enforces()
 	b.Resources = []*metav1.APIResourceList{{GroupVersion: "admissionregistration.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "validatingwebhookconfigurations"}}}}
 	stdout, _ := b.do(t, "doctor", "n1")
-	for _, name := range []string{packaging.Policy, packaging.ConfigMapPolicy} {
+	for _, name := range []string{deploy.Policy, deploy.ConfigMapPolicy} {
 		contains(t, stdout, "note    this API server has no admission policies (Kubernetes 1.30 and later have), so "+name+" is not installed: everybody who may ")
 	}
 	if strings.Contains(stdout, "kubectl kubelet install") {

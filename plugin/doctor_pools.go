@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -40,7 +40,7 @@ func (d *diagnosis) examinePools(ctx context.Context) {
 }
 
 func (d *diagnosis) examinePoolPolicies(ctx context.Context) {
-	for _, policy := range packaging.PoolPolicies() {
+	for _, policy := range deploy.PoolPolicies() {
 		d.examinePolicy(ctx, policy, "limits who may write pools and what they are rendered to")
 	}
 }
@@ -84,26 +84,26 @@ func unguarded(selector *metav1.LabelSelector) []string {
 
 // examineController looks at the Lease, which it renews every few seconds, and at whether it has seen the pools as they are.
 func (d *diagnosis) examineController(ctx context.Context, pools []view.Pool) {
-	lease, err := d.client.CoordinationV1().Leases(packaging.ControllerNamespace).Get(ctx, packaging.ControllerName, metav1.GetOptions{})
+	lease, err := d.client.CoordinationV1().Leases(deploy.ControllerNamespace).Get(ctx, deploy.ControllerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.wrong("no %s has run yet: pools change nothing without it; kubectl kubelet install --controller", packaging.ControllerName)
+		d.wrong("no %s has run yet: pools change nothing without it; kubectl kubelet install --controller", deploy.ControllerName)
 		return
 	case err != nil:
-		d.unknown("whether %s runs: %v", packaging.ControllerName, err)
+		d.unknown("whether %s runs: %v", deploy.ControllerName, err)
 	case lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
 			renewed = view.Age(d.Now(), lease.Spec.RenewTime.Time) + " ago"
 		}
-		d.wrong("no %s leads: its Lease was renewed last %s; kubectl get pods -n %s", packaging.ControllerName, renewed, packaging.ControllerNamespace)
+		d.wrong("no %s leads: its Lease was renewed last %s; kubectl get pods -n %s", deploy.ControllerName, renewed, deploy.ControllerNamespace)
 		return
 	default:
-		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, view.Age(d.Now(), lease.Spec.RenewTime.Time))
+		d.fine("%s runs: its Lease was renewed %s ago", deploy.ControllerName, view.Age(d.Now(), lease.Spec.RenewTime.Time))
 	}
 	for _, p := range pools {
 		if !p.Observed() {
-			d.note("the controller has not seen pool %s as it is now; where that stays so, see kubectl logs -n %s deployment/%s", p.Name, packaging.ControllerNamespace, packaging.ControllerName)
+			d.note("the controller has not seen pool %s as it is now; where that stays so, see kubectl logs -n %s deployment/%s", p.Name, deploy.ControllerNamespace, deploy.ControllerName)
 		}
 	}
 }

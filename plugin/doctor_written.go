@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -61,8 +61,8 @@ func (g guarded) before(since time.Time) (lines []string) {
 // examineWritten says of each policy that refuses since when it holds, and what was written before, or while it is away. Who broke the glass made
 // the binding again afterwards.
 func (d *diagnosis) examineWritten(ctx context.Context, views []view.Node, pools []view.Pool) {
-	d.examineOlder(ctx, packaging.Policy, func() (guarded, error) { return guardedOfNodes(views), nil })
-	d.examineOlder(ctx, packaging.ConfigMapPolicy, func() (guarded, error) { return d.guardedConfigMaps(ctx) })
+	d.examineOlder(ctx, deploy.Policy, func() (guarded, error) { return guardedOfNodes(views), nil })
+	d.examineOlder(ctx, deploy.ConfigMapPolicy, func() (guarded, error) { return d.guardedConfigMaps(ctx) })
 	if len(pools) == 0 {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // boundAt has the bindings made at noon, except for one of another time; without a time it is away.
@@ -85,7 +85,7 @@ func TestDoctorListsWhatIsOlderThanTheBindings(t *testing.T) {
 			t.Errorf("the age of %s is not told:\n%s", policy, stdout)
 		}
 	}
-	stdout = doctor(packaging.Policy)
+	stdout = doctor(deploy.Policy)
 	contains(t, stdout, "WRONG   the admission policy kubelet-supervisor-assignment has lost its binding",
 		"note    written while the admission policy kubelet-supervisor-assignment does not hold: annotation kubelet-supervisor.io/retry of node n3\n",
 		"note    written while the admission policy kubelet-supervisor-assignment does not hold: label kubelet-supervisor.io/pool-of of node n1, n2\n")

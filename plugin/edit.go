@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
@@ -29,7 +29,7 @@ func editConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 	if len(node.left) > 0 {
 		f.Note("Left out, for it belongs to node %s alone, or may be a secret: %s", node.Name, strings.Join(node.left, ", "))
 	}
-	before, err := document.Encode(node.Name, config.Masked(node.shown))
+	before, err := document.Encode(node.Name, kubeletconfig.Masked(node.shown))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ type runningNode struct {
 
 	active  *document.File    // what it was assigned; nil: its own file
 	over    *document.Layered // where that is layers
-	written []config.Layer
+	written []kubeletconfig.Layer
 	beside  []document.File
 }
 
@@ -130,7 +130,7 @@ func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interfac
 	}
 	n.over = read.Over
 	if n.over != nil {
-		layers, err := config.ReadLayers([]byte(payload[active.Key]))
+		layers, err := kubeletconfig.ReadLayers([]byte(payload[active.Key]))
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byt
 	if after.Over != nil {
 		return nil, errors.New("it is a configuration of layers, and was to be a KubeletConfiguration")
 	}
-	patch := document.Difference(config.Masked(n.runs), config.Masked(n.shown), after.Tree)
+	patch := document.Difference(kubeletconfig.Masked(n.runs), kubeletconfig.Masked(n.shown), after.Tree)
 	if len(patch) == 0 {
 		f.Note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
 		return nil, nil
@@ -165,7 +165,7 @@ func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byt
 	file := document.File{Key: document.DefaultKey, Name: "the edited configuration"}
 	switch {
 	case n.active == nil:
-		file.Content, err = document.EncodeLayers([]config.Layer{{Name: document.FreeName(name, nil), From: "edit of " + n.Name, Patch: patch}})
+		file.Content, err = document.EncodeLayers([]kubeletconfig.Layer{{Name: document.FreeName(name, nil), From: "edit of " + n.Name, Patch: patch}})
 	case n.over != nil:
 		f.Note("Node %s runs layers; they stay, and what was changed is laid over them.", n.Name)
 		file.Key = n.active.Key

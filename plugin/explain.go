@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
@@ -90,17 +90,17 @@ func (o *explainOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	for _, field := range o.fields {
-		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
+		if kubeletconfig.IsField(field) || slices.ContainsFunc(list, func(e kubeletconfig.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
 		_, _, err := document.FieldSteps(field)
 		return err
 	}
-	list = slices.DeleteFunc(list, func(e config.Explanation) bool {
+	list = slices.DeleteFunc(list, func(e kubeletconfig.Explanation) bool {
 		if len(o.fields) > 0 {
 			return !slices.ContainsFunc(o.fields, e.Explains)
 		}
-		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
+		return !o.all && e.By.Kind == kubeletconfig.ByNode && len(e.Over) == 0
 	})
 	runs := "its own configuration"
 	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
@@ -108,16 +108,16 @@ func (o *explainOptions) Run(ctx context.Context) error {
 	}
 	if o.format == "json" {
 		if list == nil {
-			list = []config.Explanation{}
+			list = []kubeletconfig.Explanation{}
 		}
 		return o.WriteWhole("json", func(to io.Writer) error {
 			encoder := json.NewEncoder(to)
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(struct {
-				Node   string               `json:"node"`
-				Runs   string               `json:"explained"`
-				Fields []config.Explanation `json:"fields"`
+				Node   string                      `json:"node"`
+				Runs   string                      `json:"explained"`
+				Fields []kubeletconfig.Explanation `json:"fields"`
 			}{node.Name, runs, list})
 		})
 	}
@@ -137,13 +137,13 @@ func (o *explainOptions) Run(ctx context.Context) error {
 }
 
 // explanations explain what a kubelet says that it runs with by what the node is assigned.
-func explanations(ctx context.Context, client kubernetes.Interface, node view.Node, tree map[string]any) ([]config.Explanation, error) {
+func explanations(ctx context.Context, client kubernetes.Interface, node view.Node, tree map[string]any) ([]kubeletconfig.Explanation, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
 	}
-	sources := config.Sources{}
-	if sources.Told, err = config.Decode(text); err != nil {
+	sources := kubeletconfig.Sources{}
+	if sources.Told, err = kubeletconfig.Decode(text); err != nil {
 		return nil, err
 	}
 	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
@@ -165,13 +165,13 @@ func explanations(ctx context.Context, client kubernetes.Interface, node view.No
 }
 
 // seenFromOutside: what the kubelet makes of a value and what a flag makes of it look the same.
-func seenFromOutside(e config.Explanation) config.Explanation {
+func seenFromOutside(e kubeletconfig.Explanation) kubeletconfig.Explanation {
 	switch {
-	case e.By.Kind == config.ByDefault:
-		e.By = config.Origin{Kind: config.ByNode, Name: byNode}
+	case e.By.Kind == kubeletconfig.ByDefault:
+		e.By = kubeletconfig.Origin{Kind: kubeletconfig.ByNode, Name: byNode}
 	case e.Runs != nil:
-		e.Over = append([]config.Said{e.Said}, e.Over...)
-		e.Said = config.Said{By: config.Origin{Kind: config.ByNode, Name: "a flag or a drop-in file of the node, or the kubelet itself"}, Value: e.Runs}
+		e.Over = append([]kubeletconfig.Said{e.Said}, e.Over...)
+		e.Said = kubeletconfig.Said{By: kubeletconfig.Origin{Kind: kubeletconfig.ByNode, Name: "a flag or a drop-in file of the node, or the kubelet itself"}, Value: e.Runs}
 		e.Runs = nil
 	}
 	return e
@@ -196,7 +196,7 @@ func completeExplain(f *cmdutil.Factory, command *cobra.Command, arguments []str
 		return f.CompleteNodes(command, arguments, begun)
 	}
 	var names []string
-	for _, field := range config.Fields() {
+	for _, field := range kubeletconfig.Fields() {
 		if strings.HasPrefix(field.Path, begun) {
 			names = append(names, field.Path)
 		}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
@@ -33,15 +33,15 @@ func newInstall(f *cmdutil.Factory) *cobra.Command {
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
 		Long: `Install the namespace ` + cmdutil.ConfigNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
 admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
-replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
+replaced: kubectl apply --server-side -k deploy/manifests makes the same where nobody did.
 
 With --controller also what pools need: the kind KubeletPool, its policies and roles, and two replicas of kubelet-supervisor-controller in a namespace of
 their own. It has no public image: --image names yours, and --image=none leaves the program out. A node that hosts a replica is
 root on all nodes, so they run on control-plane nodes alone. Where there are none, --` + hostsFlag + ` has to name the nodes that may: by a label that
-few may write, as those of the prefix kubelet-supervisor.io/, which ask for the verb ` + packaging.AssignVerb + `.
+few may write, as those of the prefix kubelet-supervisor.io/, which ask for the verb ` + deploy.AssignVerb + `.
 
 With --controller=` + external + ` what a controller outside of the cluster needs: the same without the program. The rights are bound to the user
-` + packaging.ControllerUser + ` and not to a ServiceAccount, so that no node and no pod has them.`,
+` + deploy.ControllerUser + ` and not to a ServiceAccount, so that no node and no pod has them.`,
 		Example: `  kubectl kubelet install
   kubectl kubelet install --dry-run=client -o yaml
   kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1
@@ -96,9 +96,9 @@ func (o *installOptions) Run(ctx context.Context) error {
 	return applyAll(ctx, o.Factory, objects, o.dryRun, o.print)
 }
 
-// manifests are the objects of packaging/manifests, each after what it needs.
+// manifests are the objects of deploy/manifests, each after what it needs.
 func manifests() ([]*unstructured.Unstructured, error) {
-	return readManifests(packaging.Manifests, "manifests/*.yaml")
+	return readManifests(deploy.Manifests, "manifests/*.yaml")
 }
 
 func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error) {

@@ -16,7 +16,7 @@ import (
 	operators "k8s.io/apimachinery/pkg/selection"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
@@ -87,9 +87,9 @@ func (o installOptions) examineHosts(ctx context.Context, f *cmdutil.Factory) er
 	return nil
 }
 
-// controllerManifests are the objects of packaging/manifests/controller, the program last.
+// controllerManifests are the objects of deploy/manifests/controller, the program last.
 func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, error) {
-	objects, err := readManifests(packaging.ControllerManifests, "manifests/controller/*.yaml")
+	objects, err := readManifests(deploy.ControllerManifests, "manifests/controller/*.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +120,13 @@ func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, err
 	return append(rest, program...), nil
 }
 
-// bindUser gives the rights of the controller's ServiceAccount to the user of a controller outside of the cluster, as packaging/manifests/external
+// bindUser gives the rights of the controller's ServiceAccount to the user of a controller outside of the cluster, as deploy/manifests/external
 // does. The account has none then, so that no pod is root on all nodes.
 func bindUser(object *unstructured.Unstructured) error {
-	if !strings.HasSuffix(object.GetKind(), "RoleBinding") || object.GetName() != packaging.ControllerName {
+	if !strings.HasSuffix(object.GetKind(), "RoleBinding") || object.GetName() != deploy.ControllerName {
 		return nil
 	}
-	user := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": packaging.ControllerUser}
+	user := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": deploy.ControllerUser}
 	return unstructured.SetNestedSlice(object.Object, []any{user}, "subjects")
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -26,7 +26,7 @@ func (o installOptions) noteController(ctx context.Context, f *cmdutil.Factory, 
 	}
 	var loses, gets []string
 	for _, object := range objects {
-		if object.GetName() != packaging.ControllerName || !strings.HasSuffix(object.GetKind(), "RoleBinding") {
+		if object.GetName() != deploy.ControllerName || !strings.HasSuffix(object.GetKind(), "RoleBinding") {
 			continue
 		}
 		now, err := boundNow(ctx, client, object)
@@ -52,7 +52,7 @@ func (o installOptions) noteController(ctx context.Context, f *cmdutil.Factory, 
 
 // noteDeployment names the program that install --controller has made: a controller outside of the cluster replaces it, and install deletes nothing.
 func noteDeployment(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface) error {
-	_, err := client.AppsV1().Deployments(packaging.ControllerNamespace).Get(ctx, packaging.ControllerName, metav1.GetOptions{})
+	_, err := client.AppsV1().Deployments(deploy.ControllerNamespace).Get(ctx, deploy.ControllerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -60,7 +60,7 @@ func noteDeployment(ctx context.Context, f *cmdutil.Factory, client kubernetes.I
 		return fmt.Errorf("looking for the controller's Deployment: %w", err)
 	}
 	f.Note("Deployment %s/%s stays, and its pods have no rights. Remove it: kubectl delete deployment,poddisruptionbudget,service,networkpolicy %s -n %s",
-		packaging.ControllerNamespace, packaging.ControllerName, packaging.ControllerName, packaging.ControllerNamespace)
+		deploy.ControllerNamespace, deploy.ControllerName, deploy.ControllerName, deploy.ControllerNamespace)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // What is installed is what packaging has, each after its namespace.
@@ -58,14 +58,14 @@ func TestInstallControllerOutside(t *testing.T) {
 	if strings.Contains(stdout, "kind: Deployment") || strings.Contains(stdout, "kind: PodDisruptionBudget") {
 		t.Errorf("it installs the program:\n%s", stdout)
 	}
-	if got := strings.Count(stdout, "subjects:\n- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: "+packaging.ControllerUser+"\n"); got != 4 {
+	if got := strings.Count(stdout, "subjects:\n- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: "+deploy.ControllerUser+"\n"); got != 4 {
 		t.Errorf("%d bindings are for the user", got)
 	}
 	objects, err := installOptions{controller: external}.controllerManifests()
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../packaging/manifests/external")
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../deploy/manifests/external")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
@@ -20,7 +20,7 @@ func knowing(node *corev1.Node) *corev1.Node {
 }
 
 // pushedLayers are those of the only ConfigMap that was pushed.
-func (b *bench) pushedLayers(t *testing.T, but ...string) (config.Layers, corev1.ConfigMap) {
+func (b *bench) pushedLayers(t *testing.T, but ...string) (kubeletconfig.Layers, corev1.ConfigMap) {
 	t.Helper()
 	made := slices.DeleteFunc(b.pushed(t, cmdutil.ConfigNamespace), func(c corev1.ConfigMap) bool { return slices.Contains(but, c.Name) })
 	if len(made) != 1 {
@@ -30,14 +30,14 @@ func (b *bench) pushedLayers(t *testing.T, but ...string) (config.Layers, corev1
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers, err := config.ReadLayers([]byte(made[0].Data[key]))
+	layers, err := kubeletconfig.ReadLayers([]byte(made[0].Data[key]))
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, made[0].Data[key])
 	}
 	return layers, made[0]
 }
 
-func layersLine(layers config.Layers) string {
+func layersLine(layers kubeletconfig.Layers) string {
 	var words []string
 	for _, layer := range layers.Layers {
 		text, err := json.Marshal(layer.Patch)
@@ -76,7 +76,7 @@ func TestPushLayers(t *testing.T) {
 			b.input.WriteString(test.input)
 			_, stderr := b.do(t, append([]string{"push", "workers"}, test.arguments...)...)
 			layers, made := b.pushedLayers(t)
-			if got := layersLine(layers); got != test.want || layers.Base != config.BaseLocal || made.Immutable == nil || !strings.HasPrefix(made.Name, "workers-") {
+			if got := layersLine(layers); got != test.want || layers.Base != kubeletconfig.BaseLocal || made.Immutable == nil || !strings.HasPrefix(made.Name, "workers-") {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 			contains(t, stderr, test.words...)

@@ -16,9 +16,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -126,7 +126,7 @@ func TestPruneKeepsWhatPoolsName(t *testing.T) {
 
 func TestDoctorAndPools(t *testing.T) {
 	lease := func(ago time.Duration) runtime.Object {
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName},
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.ControllerNamespace, Name: deploy.ControllerName},
 			Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(noon.Add(-ago)))}}
 	}
 	for name, row := range map[string]struct {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
@@ -32,9 +32,9 @@ func (o *pushOptions) Validate() error {
 
 // layerFiles makes the configuration of the command line's layers, and takes the files beside it.
 func layerFiles(f *cmdutil.Factory, o pushOptions) ([]document.File, error) {
-	var layers []config.Layer
+	var layers []kubeletconfig.Layer
 	add := func(name, from string, patch map[string]any) {
-		layers = append(layers, config.Layer{Name: name, From: from, Patch: patch})
+		layers = append(layers, kubeletconfig.Layer{Name: name, From: from, Patch: patch})
 	}
 	for _, argument := range o.layers {
 		name, file, is := strings.Cut(argument, "=")
@@ -95,11 +95,11 @@ func readPatch(f *cmdutil.Factory, name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, err := config.Decode(content)
+	patch, err := kubeletconfig.Decode(content)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s does not decode as YAML or JSON: %w", name, err)
-	case config.AreLayers(patch):
+	case kubeletconfig.AreLayers(patch):
 		return nil, fmt.Errorf("%s is a configuration of layers already; push it with -f alone", name)
 	}
 	for field, only := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
@@ -125,8 +125,8 @@ func reviewLayers(f *cmdutil.Factory, over *document.Layered) {
 		}
 		values := document.KeyedLeaves(layer.Patch)
 		for _, path := range document.SortedKeys(values) {
-			mark, class := " ", config.Class("unknown")
-			if found, known := config.NearestField(path); known {
+			mark, class := " ", kubeletconfig.Class("unknown")
+			if found, known := kubeletconfig.NearestField(path); known {
 				class = found.Class
 			}
 			if document.GivesRoot(path) {

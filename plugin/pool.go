@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -122,7 +122,7 @@ func readPool(f *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []b
 	}
 	wanted := &v1alpha1.KubeletPool{}
 	if err := yaml.UnmarshalStrict(content, wanted); err != nil {
-		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, config.Quote(err.Error()))
+		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, kubeletconfig.Quote(err.Error()))
 	}
 	switch {
 	case wanted.Kind != "KubeletPool" || wanted.APIVersion != v1alpha1.GroupVersion().String():

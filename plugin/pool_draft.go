@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -107,9 +107,9 @@ func (d draft) writeWarnings(to io.Writer) {
 		warn("%s changes what a node has for pods; the template of an autoscaled group does not know that", strings.Join(allocatable, ", "))
 	}
 	if r := d.then.Target; r != nil && !d.sameRevision() {
-		layers := config.Layers{Base: string(r.Base)}
+		layers := kubeletconfig.Layers{Base: string(r.Base)}
 		for i := range r.Layers {
-			tree, err := config.Decode(r.Layers[i].Patch)
+			tree, err := kubeletconfig.Decode(r.Layers[i].Patch)
 			if err != nil {
 				continue
 			}
@@ -118,10 +118,10 @@ func (d draft) writeWarnings(to io.Writer) {
 				warn("layer %s %s", r.Layers[i].Name, bounded.Line(err.Error()))
 				continue
 			}
-			if masked := config.MaskedFields(tree); len(masked) > 0 {
-				warn("layer %s: %s is masked (%s), so it is not the value", r.Layers[i].Name, view.FirstOf(masked, ", "), config.Mask)
+			if masked := kubeletconfig.MaskedFields(tree); len(masked) > 0 {
+				warn("layer %s: %s is masked (%s), so it is not the value", r.Layers[i].Name, view.FirstOf(masked, ", "), kubeletconfig.Mask)
 			}
-			layers.Layers = append(layers.Layers, config.Layer{Name: r.Layers[i].Name, Patch: normal})
+			layers.Layers = append(layers.Layers, kubeletconfig.Layer{Name: r.Layers[i].Name, Patch: normal})
 		}
 		for _, trap := range layers.Traps(nil) {
 			warn("%s", bounded.Line(trap))

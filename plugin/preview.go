@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
@@ -158,7 +158,7 @@ func compareWith(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inte
 	if err != nil {
 		return document.Comparison{}, err
 	}
-	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
+	kubelet := kubeletconfig.Minor(v.Status.NodeInfo.KubeletVersion)
 	active, activeOver := activeDocument(ctx, read, v)
 	c := document.Comparison{Wanted: written.Tree, Over: written.Over, Defaults: defaults, Kubelet: kubelet, Active: active, ActiveOver: activeOver}
 	c.OwnUnknown = c.Over != nil && c.ActiveOver == nil && !nodev1.AssignmentOf(v.Says.Config.Active).IsLocal()

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
@@ -163,7 +163,7 @@ func usageOf(nodes []view.Node) usage {
 func useOfPools(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, u usage) error {
 	pools, err := f.ListPools(ctx, client)
 	if err != nil {
-		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, packaging.PoolViewerRole)
+		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, deploy.PoolViewerRole)
 	}
 	if len(pools) == 0 {
 		return nil
@@ -175,7 +175,7 @@ func useOfPools(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 	}
 	kept, err := view.ReadRevisions(ctx, client, "")
 	if err != nil {
-		return fmt.Errorf("%w; so which configurations they have layers from is not known (Role %s lets you list them)", err, packaging.PoolViewerRole)
+		return fmt.Errorf("%w; so which configurations they have layers from is not known (Role %s lets you list them)", err, deploy.PoolViewerRole)
 	}
 	for _, r := range kept {
 		for _, layer := range r.Layers {

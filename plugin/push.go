@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
@@ -144,7 +144,7 @@ func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 	var lines []string
 	root := false
 	for _, path := range document.SortedKeys(values) {
-		found, known := config.NearestField(path)
+		found, known := kubeletconfig.NearestField(path)
 		mark := " "
 		if document.GivesRoot(path) {
 			root, mark = true, "!"

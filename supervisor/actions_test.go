@@ -17,10 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -48,7 +48,7 @@ func TestAConfigurationThatCannotBeLoaded(t *testing.T) {
 			}
 			r := n.run()
 			record := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == test.reason })
-			if record.Runs != nil || record.Config.Error != decide.LoadError || !strings.Contains(record.Condition.Message, test.message) {
+			if record.Runs != nil || record.Config.Error != core.LoadError || !strings.Contains(record.Condition.Message, test.message) {
 				t.Errorf("recorded %+v", record)
 			}
 			if got := n.entries("start"); len(got) != 1 || got[0].Config != n.local {
@@ -81,12 +81,12 @@ func TestNothingOnDiskKeepsAKubeletFromStarting(t *testing.T) {
 // How many layers a configuration has is told of a refusal alone: it is what asks which of them is refused.
 func TestLayersOfARefusal(t *testing.T) {
 	for script, want := range map[string]struct {
-		outcome config.Outcome
+		outcome kubeletconfig.Outcome
 		layers  int
 	}{
-		"echo 'panic: no'; exit 2": {config.Refused, 1},
-		"echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'; exit 1": {config.Accepted, 0},
-		"kill -9 $$": {config.Unknown, 0},
+		"echo 'panic: no'; exit 2": {kubeletconfig.Refused, 1},
+		"echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'; exit 1": {kubeletconfig.Accepted, 0},
+		"kill -9 $$": {kubeletconfig.Unknown, 0},
 	} {
 		l, _, v := layeredLoop(t)
 		l.RunDir = t.TempDir()
@@ -103,7 +103,7 @@ func TestLayersOfARefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proved := l.prover.prove(t.Context(), decide.Prove{Version: &v, Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+		proved := l.prover.prove(t.Context(), core.Prove{Version: &v, Alone: true, Kubelet: now.Kubelet, Local: now.Local})
 		if proved.Outcome != want.outcome || proved.Layers != want.layers || proved.Content != v.Content || proved.Nonce == "" {
 			t.Errorf("%s: %+v", script, proved)
 		}
@@ -122,7 +122,7 @@ func TestCollect(t *testing.T) {
 	if err := l.payloads.store.SaveCheckpoint(other, map[string]string{"kubelet": "x"}); err != nil {
 		t.Fatal(err)
 	}
-	l.payloads.collect(decide.Durable{}, []decide.Version{kept})
+	l.payloads.collect(core.Durable{}, []core.Version{kept})
 	if _, err := l.payloads.store.LoadCheckpoint(kept.Source); err != nil {
 		t.Errorf("what is in use is gone: %v", err)
 	}
@@ -145,7 +145,7 @@ func TestBootKnowsTheChangeBefore(t *testing.T) {
 	written(t, l.RunDir, recordFile, string(data))
 	l.foundWaiting = true
 	booted := l.boot()
-	if diff := cmp.Diff(aChange(), booted.LastChange); diff != "" || booted.Said != (decide.Said{Reason: "InTrial", Since: aChange().Began}) || !booted.Waited || booted.BootID == "" {
+	if diff := cmp.Diff(aChange(), booted.LastChange); diff != "" || booted.Said != (core.Said{Reason: "InTrial", Since: aChange().Began}) || !booted.Waited || booted.BootID == "" {
 		t.Errorf("%+v (-want +got):\n%s", booted, diff)
 	}
 	l.payloads.store, l.payloads.unusable = nil, errNoStore
@@ -174,9 +174,9 @@ func TestWhatTheLauncherIsGiven(t *testing.T) {
 
 // All of a verdict is passed on. That there is no room for a process may be the limit that a kubelet has set.
 func TestAllOfAVerdictIsPassedOn(t *testing.T) {
-	var got decide.Proved
-	take(&got, kubelet.Verdict{Outcome: config.Environment, Load: true, Words: "no room", NoMorePreflight: true, Unanswered: true, NoRoom: true})
-	want := decide.Proved{Proof: decide.Proof{Outcome: config.Environment, Load: true, Words: "no room"}, NoMorePreflight: true, Unanswered: true, NoRoom: true}
+	var got core.Proved
+	take(&got, kubelet.Verdict{Outcome: kubeletconfig.Environment, Load: true, Words: "no room", NoMorePreflight: true, Unanswered: true, NoRoom: true})
+	want := core.Proved{Proof: core.Proof{Outcome: kubeletconfig.Environment, Load: true, Words: "no room"}, NoMorePreflight: true, Unanswered: true, NoRoom: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -191,17 +191,17 @@ func TestAnswersToAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	files, seen := []config.StateFile{{Name: cpuState}}, []decide.LimitSeen{{}}
+	files, seen := []kubeletconfig.StateFile{{Name: cpuState}}, []core.LimitSeen{{}}
 	unrenderable, noRoom := fmt.Errorf("%w: no", errRender), &os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.EAGAIN}
 	for name, row := range map[string]struct {
 		result startResult
-		want   decide.Started
+		want   core.Started
 	}{
-		"files are in the way":      {startResult{files: files}, decide.Started{InTheWay: files}},
-		"limits come first":         {startResult{limits: seen}, decide.Started{Limits: seen}},
-		"what waited is gone":       {startResult{gone: true}, decide.Started{Gone: true}},
-		"there is nothing to start": {startResult{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
-		"there is no room":          {startResult{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
+		"files are in the way":      {startResult{files: files}, core.Started{InTheWay: files}},
+		"limits come first":         {startResult{limits: seen}, core.Started{Limits: seen}},
+		"what waited is gone":       {startResult{gone: true}, core.Started{Gone: true}},
+		"there is nothing to start": {startResult{err: unrenderable}, core.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
+		"there is no room":          {startResult{err: noRoom}, core.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
 	} {
 		l.runner.kubelets.ResetDelay()
 		l.runner.parked = new(kubelet.Child)
@@ -213,8 +213,8 @@ func TestAnswersToAStart(t *testing.T) {
 		}
 	}
 	l.runner.parked = nil
-	do := decide.Start{Version: nil, OnTrial: true}
-	if result := l.runner.launch(do, func(string) []decide.LimitSeen { return seen }); result.child != nil || !reflect.DeepEqual(result, startResult{do: do, limits: seen}) {
+	do := core.Start{Version: nil, OnTrial: true}
+	if result := l.runner.launch(do, func(string) []core.LimitSeen { return seen }); result.child != nil || !reflect.DeepEqual(result, startResult{do: do, limits: seen}) {
 		t.Errorf("with limits to be cared for: %+v", result)
 	}
 }
@@ -235,10 +235,10 @@ func TestTheStartIsNoted(t *testing.T) {
 	}
 	child.FallBackTo("")
 	l.runner.parked = child
-	started := l.onStarted(t.Context(), startResult{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
+	started := l.onStarted(t.Context(), startResult{child: child, lease: time.Minute, do: core.Start{Local: "now", Waits: true}})
 	defer l.tasks.Wait()
 	defer child.Stop(time.Minute)
-	if !reflect.DeepEqual(started, decide.Started{}) || l.runner.child != child || l.runner.parked != nil || l.api.node.pods.Of != "now" || l.api.lease.seen.Lasts != time.Minute {
+	if !reflect.DeepEqual(started, core.Started{}) || l.runner.child != child || l.runner.parked != nil || l.api.node.pods.Of != "now" || l.api.lease.seen.Lasts != time.Minute {
 		t.Errorf("%+v; pods of %q, a Lease of %s, waiting %v", started, l.api.node.pods.Of, l.api.lease.seen.Lasts, l.runner.parked)
 	}
 	if record, _, err := ReadRecord(l.RunDir); err != nil || record.Child == nil || record.Child.PID != child.Process().PID {
@@ -249,7 +249,7 @@ func TestTheStartIsNoted(t *testing.T) {
 // All that the core says goes to the Node.
 func TestNodeReport(t *testing.T) {
 	observed, at := "a/b/c", time.Unix(7, 0)
-	r := decide.Statement{Config: corev1.NodeConfigStatus{Error: "e"}, Observed: &observed, Details: nodev1.Status{Reason: "r"}, Status: corev1.ConditionTrue,
+	r := core.Statement{Config: corev1.NodeConfigStatus{Error: "e"}, Observed: &observed, Details: nodev1.Status{Reason: "r"}, Status: corev1.ConditionTrue,
 		Reason: nodev1.ReasonApplying, Parts: []string{"first", "last"}, Gist: "g", ChangeToReport: at}
 	got := nodeReport(r)
 	if got.Config.Error != "e" || got.Observed != &observed || got.Status.Reason != "r" || got.Condition.Status != corev1.ConditionTrue || got.Condition.Reason != nodev1.ReasonApplying ||
@@ -265,14 +265,14 @@ func TestNodeReport(t *testing.T) {
 func TestWhatIsSeenOfAKubelet(t *testing.T) {
 	for _, row := range []struct {
 		seen kubelet.Event
-		want decide.Event
+		want core.Event
 	}{
-		{kubelet.Healthy{}, decide.Healthy{}},
-		{kubelet.Unhealthy{Words: "w"}, decide.Unhealthy{Words: "w"}},
-		{kubelet.NotInUse{Words: "w"}, decide.NotInUse{Words: "w"}},
-		{kubelet.PortSeen{HeldBy: "h", Shared: true}, decide.PortSeen{HeldBy: "h", Shared: true}},
-		{kubelet.Hung{Words: "w"}, decide.Hung{Words: "w"}},
-		{kubelet.Exited{Asked: true, Code: 3, Words: "w", Delay: time.Second}, decide.ChildExited{Asked: true, Code: 3, Words: "w", Delay: time.Second}},
+		{kubelet.Healthy{}, core.Healthy{}},
+		{kubelet.Unhealthy{Words: "w"}, core.Unhealthy{Words: "w"}},
+		{kubelet.NotInUse{Words: "w"}, core.NotInUse{Words: "w"}},
+		{kubelet.PortSeen{HeldBy: "h", Shared: true}, core.PortSeen{HeldBy: "h", Shared: true}},
+		{kubelet.Hung{Words: "w"}, core.Hung{Words: "w"}},
+		{kubelet.Exited{Asked: true, Code: 3, Words: "w", Delay: time.Second}, core.ChildExited{Asked: true, Code: 3, Words: "w", Delay: time.Second}},
 	} {
 		if got := eventOf(row.seen); got != row.want {
 			t.Errorf("%#v becomes %#v, want %#v", row.seen, got, row.want)

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -42,7 +42,7 @@ type apiSession struct {
 	nodeName  string
 	publisher *status.Publisher
 	follower  *configsync.Follower
-	newest    *decide.Statement
+	newest    *core.Statement
 	events    []status.Event // that wait for a publisher
 }
 
@@ -65,10 +65,10 @@ func (a *apiSession) run(ctx context.Context) {
 		a.Logger.Info("the kubelet has no kubeconfig: nothing can be assigned to it through the API")
 		return
 	}
-	a.spawn(func() { a.lease.run(ctx, func(seen decide.LeaseSeen) { a.send(ctx, seen) }) })
-	a.spawn(func() { a.node.run(ctx, func(seen decide.ConditionsSeen) { a.send(ctx, seen) }) })
+	a.spawn(func() { a.lease.run(ctx, func(seen core.LeaseSeen) { a.send(ctx, seen) }) })
+	a.spawn(func() { a.node.run(ctx, func(seen core.ConditionsSeen) { a.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
-		content, err := config.ReadFile(path)
+		content, err := kubeletconfig.ReadFile(path)
 		if err == nil {
 			err = a.session(ctx, path, content)
 		}
@@ -102,12 +102,12 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	options.OnAcknowledged = func(r status.Report) {
 		a.metrics.Said()
 		if began := r.ChangeToReport; !began.IsZero() {
-			a.send(ctx, decide.Reported{Began: began})
+			a.send(ctx, core.Reported{Began: began})
 		}
 	}
 	publisher := status.NewPublisher(options)
 	if keys := a.clusterKeys(); len(keys) > 0 {
-		a.send(ctx, decide.ClusterSeen{Keys: keys}) // before anything that the Node says
+		a.send(ctx, core.ClusterSeen{Keys: keys}) // before anything that the Node says
 	}
 	a.begin(client, name, publisher, follower)
 	defer a.end()
@@ -162,7 +162,7 @@ func (a *apiSession) observe(_ context.Context, d *decision) {
 	}
 }
 
-func (a *apiSession) offer(r decide.Statement) {
+func (a *apiSession) offer(r core.Statement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.newest == nil || a.newest.Gist != r.Gist || a.newest.Reason != r.Reason {
@@ -174,7 +174,7 @@ func (a *apiSession) offer(r decide.Statement) {
 	}
 }
 
-func (a *apiSession) event(e decide.NodeEvent) {
+func (a *apiSession) event(e core.NodeEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	event := status.Event{Time: time.Now(), Type: e.Type, Reason: e.Reason, Message: e.Message}
@@ -194,7 +194,7 @@ func (a *apiSession) reconsider() {
 	}
 }
 
-func nodeReport(r decide.Statement) status.Report {
+func nodeReport(r core.Statement) status.Report {
 	return status.Report{
 		Publication: nodev1.Publication{
 			Config: r.Config, Observed: r.Observed, Status: r.Details,

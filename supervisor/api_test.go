@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -132,9 +132,9 @@ func TestEventsWaitForASession(t *testing.T) {
 		}
 	}
 	for i := range status.MaxEvents + 1 {
-		a.event(decide.NodeEvent{Reason: fmt.Sprint(i)})
+		a.event(core.NodeEvent{Reason: fmt.Sprint(i)})
 	}
-	a.event(decide.NodeEvent{Reason: "at the boot"})
+	a.event(core.NodeEvent{Reason: "at the boot"})
 	first := newPublisher()
 	a.begin(nil, "n1", first, nil)
 	if got := len(first.Unsent()); got != status.MaxEvents {
@@ -144,11 +144,11 @@ func TestEventsWaitForASession(t *testing.T) {
 	a.events = nil
 	second := newPublisher()
 	a.begin(nil, "n1", second, nil)
-	a.event(decide.NodeEvent{Reason: "not posted"})
+	a.event(core.NodeEvent{Reason: "not posted"})
 	a.end()
-	a.event(decide.NodeEvent{Reason: "between"})
+	a.event(core.NodeEvent{Reason: "between"})
 	third := newPublisher()
 	a.begin(nil, "n1", third, nil)
-	a.event(decide.NodeEvent{Reason: "after"})
+	a.event(core.NodeEvent{Reason: "after"})
 	expect("the next session", third, "not posted", "between", "after")
 }

@@ -2,80 +2,80 @@
 
 package supervisor
 
-import "github.com/kubelet-supervisor/kubelet-supervisor/decide"
+import "github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 
 // wordOf is the word of an event in the log, in the field because. The log has it for people; the name of a Go type may change.
-func wordOf(event decide.Event) string {
+func wordOf(event core.Event) string {
 	switch event.(type) {
-	case decide.Booted:
+	case core.Booted:
 		return "Booted"
-	case decide.Assigned:
+	case core.Assigned:
 		return "Assigned"
-	case decide.Cleared:
+	case core.Cleared:
 		return "Cleared"
-	case decide.SyncFailed:
+	case core.SyncFailed:
 		return "SyncFailed"
-	case decide.NodeGone:
+	case core.NodeGone:
 		return "NodeGone"
-	case decide.Retry:
+	case core.Retry:
 		return "Retry"
-	case decide.Saved:
+	case core.Saved:
 		return "Saved"
-	case decide.Proved:
+	case core.Proved:
 		return "Proved"
-	case decide.Foreseen:
+	case core.Foreseen:
 		return "Foreseen"
-	case decide.Asked:
+	case core.Asked:
 		return "Asked"
-	case decide.ObstaclesSeen:
+	case core.ObstaclesSeen:
 		return "ObstaclesSeen"
-	case decide.Consented:
+	case core.Consented:
 		return "Consented"
-	case decide.PodsLost:
+	case core.PodsLost:
 		return "PodsLost"
-	case decide.Reported:
+	case core.Reported:
 		return "Reported"
-	case decide.ParkEnded:
+	case core.ParkEnded:
 		return "ParkEnded"
-	case decide.Unparked:
+	case core.Unparked:
 		return "Unparked"
-	case decide.Merged:
+	case core.Merged:
 		return "Merged"
-	case decide.Blamed:
+	case core.Blamed:
 		return "Blamed"
-	case decide.Started:
+	case core.Started:
 		return "Started"
-	case decide.Healthy:
+	case core.Healthy:
 		return "Healthy"
-	case decide.Unhealthy:
+	case core.Unhealthy:
 		return "Unhealthy"
-	case decide.NotInUse:
+	case core.NotInUse:
 		return "NotInUse"
-	case decide.PortSeen:
+	case core.PortSeen:
 		return "PortSeen"
-	case decide.Hung:
+	case core.Hung:
 		return "Hung"
-	case decide.ChildExited:
+	case core.ChildExited:
 		return "ChildExited"
-	case decide.LeaseSeen:
+	case core.LeaseSeen:
 		return "LeaseSeen"
-	case decide.ConditionsSeen:
+	case core.ConditionsSeen:
 		return "ConditionsSeen"
-	case decide.LocalChanged:
+	case core.LocalChanged:
 		return "LocalChanged"
-	case decide.UnitSeen:
+	case core.UnitSeen:
 		return "UnitSeen"
-	case decide.FilesSetAside:
+	case core.FilesSetAside:
 		return "FilesSetAside"
-	case decide.LimitsWrittenBack:
+	case core.LimitsWrittenBack:
 		return "LimitsWrittenBack"
-	case decide.ClusterSeen:
+	case core.ClusterSeen:
 		return "ClusterSeen"
-	case decide.Ticked:
+	case core.Ticked:
 		return "Ticked"
-	case decide.HostStopping:
+	case core.HostStopping:
 		return "HostStopping"
-	case decide.StopAsked:
+	case core.StopAsked:
 		return "StopAsked"
 	}
 	return ""

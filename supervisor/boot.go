@@ -5,13 +5,13 @@ package supervisor
 import (
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // boot reads what the disk holds. Nothing it meets keeps a kubelet from being started.
-func (l *loop) boot() decide.Booted {
-	var booted decide.Booted
+func (l *loop) boot() core.Booted {
+	var booted core.Booted
 	var troubles []string
 	note := func(err error) {
 		if err != nil {
@@ -34,7 +34,7 @@ func (l *loop) boot() decide.Booted {
 }
 
 // recordBefore is what the supervisor before has noted of the newest change, and has said last.
-func (l *loop) recordBefore() (change decide.LastChange, said decide.Said) {
+func (l *loop) recordBefore() (change core.LastChange, said core.Said) {
 	before, _, err := ReadRecord(l.RunDir)
 	if err != nil {
 		return change, said
@@ -42,5 +42,5 @@ func (l *loop) recordBefore() (change decide.LastChange, said decide.Said) {
 	if before.LastChange != nil {
 		change = before.LastChange.LastChange
 	}
-	return change, decide.Said{Reason: before.Status.Reason, Since: before.Status.Since}
+	return change, core.Said{Reason: before.Status.Reason, Since: before.Status.Since}
 }

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // clusterRecheck is how often the keys of the cluster's certificate authorities are looked at: a rotation adds the new one long before
@@ -29,7 +29,7 @@ func (in *inputs) clusterKeys() []string {
 		if path == "" {
 			continue
 		}
-		if content, err := config.ReadFile(path); err == nil {
+		if content, err := kubeletconfig.ReadFile(path); err == nil {
 			return keysOf(content, filepath.Dir(path))
 		}
 	}
@@ -55,7 +55,7 @@ func keysOf(kubeconfig []byte, folder string) []string {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(folder, file)
 		}
-		authorities, _ = config.ReadFile(file)
+		authorities, _ = kubeletconfig.ReadFile(file)
 	}
 	return digestsOf(authorities)
 }
@@ -83,7 +83,7 @@ func (w *watches) watchCluster(ctx context.Context) {
 	for {
 		if keys := w.clusterKeys(); len(keys) > 0 && !slices.Equal(keys, seen) {
 			seen = keys
-			w.send(ctx, decide.ClusterSeen{Keys: keys})
+			w.send(ctx, core.ClusterSeen{Keys: keys})
 		}
 		select {
 		case <-ticker.C:

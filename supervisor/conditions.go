@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -86,7 +86,7 @@ func (w *nodeWatch) inherit(h handedNode) {
 }
 
 // run answers each request until ctx ends.
-func (w *nodeWatch) run(ctx context.Context, tell func(decide.ConditionsSeen)) {
+func (w *nodeWatch) run(ctx context.Context, tell func(core.ConditionsSeen)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -100,46 +100,46 @@ func (w *nodeWatch) run(ctx context.Context, tell func(decide.ConditionsSeen)) {
 }
 
 // see is one look. The API server reads etcd for it: a memory that is behind would take an old heartbeat for a new one.
-func (w *nodeWatch) see(ctx context.Context) decide.ConditionsSeen {
+func (w *nodeWatch) see(ctx context.Context) core.ConditionsSeen {
 	client, name := w.client()
 	if client == nil {
-		return decide.ConditionsSeen{}
+		return core.ConditionsSeen{}
 	}
 	before := w.handOver().Seen
 	node, err := w.look(ctx, client, name)
 	switch {
 	case apierrors.IsForbidden(err):
-		return decide.ConditionsSeen{Problem: err.Error()}
+		return core.ConditionsSeen{Problem: err.Error()}
 	case err != nil:
-		return decide.ConditionsSeen{}
+		return core.ConditionsSeen{}
 	}
-	conditions := decide.ConditionsOf(node)
+	conditions := core.ConditionsOf(node)
 	if !conditions.Known {
-		return decide.ConditionsSeen{}
+		return core.ConditionsSeen{}
 	}
 	seen, is := w.remember(before, heartbeatOf(node))
 	if !is {
-		return decide.ConditionsSeen{}
+		return core.ConditionsSeen{}
 	}
-	return decide.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted, Pods: w.seePods(ctx, client, name)}
+	return core.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted, Pods: w.seePods(ctx, client, name)}
 }
 
 // seePods looks at the pods of a trial, until one that came since its start was started.
-func (w *nodeWatch) seePods(ctx context.Context, client rest.Interface, name string) decide.PodStarts {
+func (w *nodeWatch) seePods(ctx context.Context, client rest.Interface, name string) core.PodStarts {
 	w.mu.Lock()
 	onTrial, started, of := w.onTrial, w.pods.Started, w.pods.Of
 	w.mu.Unlock()
 	switch {
 	case !onTrial:
-		return decide.PodStarts{}
+		return core.PodStarts{}
 	case started:
-		return decide.PodStarts{Known: true, Started: true}
+		return core.PodStarts{Known: true, Started: true}
 	}
 	pods, err := w.list(ctx, client, name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil || w.pods.Of != of { // another configuration was started meanwhile
-		return decide.PodStarts{}
+		return core.PodStarts{}
 	}
 	return w.pods.look(pods, w.clock())
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // nodeServer answers looks at the Node n1.
@@ -57,25 +57,25 @@ func posted(after time.Duration, bad ...corev1.NodeConditionType) *corev1.Node {
 // Whose the conditions are is known by the heartbeat: one that differs from the newest before the start is the child's.
 func TestWhoPostedTheConditions(t *testing.T) {
 	const disk = corev1.NodeDiskPressure
-	good, bad := decide.Conditions{Known: true}, decide.Conditions{Known: true, Bad: "DiskPressure"}
+	good, bad := core.Conditions{Known: true}, core.Conditions{Known: true, Bad: "DiskPressure"}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("no"))
 	for name, test := range map[string]struct {
 		before []*corev1.Node // seen while another child ran
 		nodes  []*corev1.Node // seen since
 		err    error          // in the place of the first of those
-		want   []decide.ConditionsSeen
+		want   []core.ConditionsSeen
 	}{
-		"not known":              {nil, []*corev1.Node{posted(0)}, nil, []decide.ConditionsSeen{{Conditions: good}}},
-		"then it posts":          {nil, []*corev1.Node{posted(0), posted(1e9, disk)}, nil, []decide.ConditionsSeen{{Conditions: good}, {Conditions: bad, Posted: true}}},
-		"not yet":                {[]*corev1.Node{posted(0, disk)}, []*corev1.Node{posted(0, disk)}, nil, []decide.ConditionsSeen{{Conditions: bad, Before: true}}},
-		"it posts":               {[]*corev1.Node{posted(0, disk)}, []*corev1.Node{posted(1e9)}, nil, []decide.ConditionsSeen{{Conditions: good, Posted: true}}},
-		"the clock was set back": {[]*corev1.Node{posted(0)}, []*corev1.Node{posted(-1e15, disk)}, nil, []decide.ConditionsSeen{{Conditions: bad, Posted: true}}},
+		"not known":              {nil, []*corev1.Node{posted(0)}, nil, []core.ConditionsSeen{{Conditions: good}}},
+		"then it posts":          {nil, []*corev1.Node{posted(0), posted(1e9, disk)}, nil, []core.ConditionsSeen{{Conditions: good}, {Conditions: bad, Posted: true}}},
+		"not yet":                {[]*corev1.Node{posted(0, disk)}, []*corev1.Node{posted(0, disk)}, nil, []core.ConditionsSeen{{Conditions: bad, Before: true}}},
+		"it posts":               {[]*corev1.Node{posted(0, disk)}, []*corev1.Node{posted(1e9)}, nil, []core.ConditionsSeen{{Conditions: good, Posted: true}}},
+		"the clock was set back": {[]*corev1.Node{posted(0)}, []*corev1.Node{posted(-1e15, disk)}, nil, []core.ConditionsSeen{{Conditions: bad, Posted: true}}},
 		"once posted, its own": {[]*corev1.Node{posted(0)}, []*corev1.Node{posted(1e9), posted(1e9), posted(0)}, nil,
-			[]decide.ConditionsSeen{{Conditions: good, Posted: true}, {Conditions: good, Posted: true}, {Conditions: good, Posted: true}}},
-		"the newest before the start counts": {[]*corev1.Node{posted(0), posted(1e9)}, []*corev1.Node{posted(1e9)}, nil, []decide.ConditionsSeen{{Conditions: good, Before: true}}},
-		"no conditions":                      {nil, []*corev1.Node{{}}, nil, []decide.ConditionsSeen{{}}},
-		"not allowed":                        {nil, []*corev1.Node{nil}, forbidden, []decide.ConditionsSeen{{Problem: `nodes "n1" is forbidden: no`}}},
-		"no answer":                          {nil, []*corev1.Node{nil}, errors.New("connection refused"), []decide.ConditionsSeen{{}}},
+			[]core.ConditionsSeen{{Conditions: good, Posted: true}, {Conditions: good, Posted: true}, {Conditions: good, Posted: true}}},
+		"the newest before the start counts": {[]*corev1.Node{posted(0), posted(1e9)}, []*corev1.Node{posted(1e9)}, nil, []core.ConditionsSeen{{Conditions: good, Before: true}}},
+		"no conditions":                      {nil, []*corev1.Node{{}}, nil, []core.ConditionsSeen{{}}},
+		"not allowed":                        {nil, []*corev1.Node{nil}, forbidden, []core.ConditionsSeen{{Problem: `nodes "n1" is forbidden: no`}}},
+		"no answer":                          {nil, []*corev1.Node{nil}, errors.New("connection refused"), []core.ConditionsSeen{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &nodeServer{}
@@ -86,7 +86,7 @@ func TestWhoPostedTheConditions(t *testing.T) {
 			}
 			w.newChild("a")
 			server.err = test.err
-			var got []decide.ConditionsSeen
+			var got []core.ConditionsSeen
 			for _, server.node = range test.nodes {
 				got = append(got, w.see(t.Context()))
 			}
@@ -108,7 +108,7 @@ func TestALookOverAStart(t *testing.T) {
 		return read(ctx, client, name)
 	}
 	server.node = posted(time.Second)
-	if got := w.see(t.Context()); got != (decide.ConditionsSeen{}) {
+	if got := w.see(t.Context()); got != (core.ConditionsSeen{}) {
 		t.Errorf("saw %+v", got)
 	}
 	next := server.watch()
@@ -117,7 +117,7 @@ func TestALookOverAStart(t *testing.T) {
 		t.Errorf("the next program saw %+v", got)
 	}
 	offline := newNodeWatch(func() (rest.Interface, string) { return nil, "" })
-	if got := offline.see(t.Context()); got != (decide.ConditionsSeen{}) {
+	if got := offline.see(t.Context()); got != (core.ConditionsSeen{}) {
 		t.Errorf("without a connection it saw %+v", got)
 	}
 }
@@ -131,7 +131,7 @@ func TestTheNodeIsLookedAtOnlyWhenAsked(t *testing.T) {
 		told, over := 0, make(chan struct{})
 		go func() {
 			defer close(over)
-			w.run(ctx, func(decide.ConditionsSeen) { told++ })
+			w.run(ctx, func(core.ConditionsSeen) { told++ })
 		}()
 		time.Sleep(time.Hour)
 		w.ask(false)

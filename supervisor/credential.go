@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // certificate in the kubeconfig can expire under a kubelet that is well.
 
 // kubeletsCertificate is the path of the certificate that the kubelet keeps.
-func kubeletsCertificate(a config.Arguments) string {
+func kubeletsCertificate(a commandline.Arguments) string {
 	return filepath.Join(cmp.Or(a.CertDir, defaultCertDir), currentCertificate)
 }
 
@@ -78,7 +79,7 @@ func mayRead(path string) bool {
 func clientCertificates(settings *rest.Config) []*x509.Certificate {
 	data := settings.CertData
 	if len(data) == 0 && settings.CertFile != "" {
-		data, _ = config.ReadFile(settings.CertFile)
+		data, _ = kubeletconfig.ReadFile(settings.CertFile)
 	}
 	return parseCertificates(data)
 }
@@ -111,13 +112,13 @@ func hasExpired(certificates []*x509.Certificate, now time.Time) bool {
 
 // preferKubelets has the settings use the certificate that the kubelet keeps, where their own has expired, and the kubelet's is for the same
 // name and has not. It returns the path of the file that is used, "" for none but their own.
-func preferKubelets(settings *rest.Config, a config.Arguments, now time.Time) string {
+func preferKubelets(settings *rest.Config, a commandline.Arguments, now time.Time) string {
 	own := clientCertificates(settings)
 	path := kubeletsCertificate(a)
 	if !hasExpired(own, now) || settings.CertFile == path {
 		return ""
 	}
-	data, err := config.ReadFile(path)
+	data, err := kubeletconfig.ReadFile(path)
 	kept := parseCertificates(data)
 	if err != nil || len(kept) == 0 || hasExpired(kept, now) || kept[0].Subject.CommonName != own[0].Subject.CommonName {
 		return ""
@@ -127,7 +128,7 @@ func preferKubelets(settings *rest.Config, a config.Arguments, now time.Time) st
 }
 
 // credentialObstacle says why a kubelet that starts now would have no credential for its API server; empty where it would, or nobody can tell.
-func credentialObstacle(a config.Arguments, rotates bool, now time.Time) string {
+func credentialObstacle(a commandline.Arguments, rotates bool, now time.Time) string {
 	if a.Kubeconfig == "" {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
 )
 
 const (
@@ -87,7 +87,7 @@ func TestCredentialObstacle(t *testing.T) {
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			a := config.Arguments{Kubeconfig: filepath.Join(folder, "kubelet.conf"), CertDir: filepath.Join(folder, "pki")}
+			a := commandline.Arguments{Kubeconfig: filepath.Join(folder, "kubelet.conf"), CertDir: filepath.Join(folder, "pki")}
 			if row.kept != 0 {
 				name := row.keptName
 				if name == "" {
@@ -153,7 +153,7 @@ func TestTheKubeletsCertificateIsUsed(t *testing.T) {
 			if row.kept != 0 {
 				kept(t, folder, row.keptName, row.kept)
 			}
-			l := &inputs{arguments: config.Arguments{CertDir: folder}}
+			l := &inputs{arguments: commandline.Arguments{CertDir: folder}}
 			used, atMost := (&apiSession{inputs: l}).credential(path)
 			if want := map[bool]string{true: filepath.Join(folder, currentCertificate)}[row.uses]; used != want {
 				t.Errorf("it uses %q, want %q", used, want)

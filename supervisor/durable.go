@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // Names and kinds of our documents below STATE_DIR/meta.
@@ -24,14 +24,14 @@ const (
 type (
 	// TrialFile is meta/trial.
 	TrialFile struct {
-		decide.Account
+		core.Account
 		GoodBase string `json:"lastKnownGoodBase,omitempty"` // the Base of lastKnownGood, which its pointer has no place for
 	}
 	rejections struct {
-		Rejections []decide.Rejection `json:"rejections"`
+		Rejections []core.Rejection `json:"rejections"`
 	}
 	proofs struct {
-		Proofs []decide.Proof `json:"proofs"`
+		Proofs []core.Proof `json:"proofs"`
 	}
 )
 
@@ -39,7 +39,7 @@ type (
 // overwritten by what was done without it.
 var errNoStore = errors.New("the state folder could not be opened at the start, which takes a restart of the supervisor to mend")
 
-func (p *payloads) load(d *decide.Durable, note func(error)) {
+func (p *payloads) load(d *core.Durable, note func(error)) {
 	var trial TrialFile
 	note(p.store.LoadDocument(trialDocument, "Trial", &trial))
 	d.Account = trial.Account
@@ -59,15 +59,15 @@ func ReadTrial(reader *store.Reader) (trial TrialFile, err error) {
 }
 
 // loadVersion reads a pointer. Layers lie over the node's own file as it is now, or over the copy of it with the given digest.
-func (p *payloads) loadVersion(pointer store.Pointer, base string, note func(error)) *decide.Version {
+func (p *payloads) loadVersion(pointer store.Pointer, base string, note func(error)) *core.Version {
 	source, err := p.store.LoadSource(pointer)
 	note(err)
 	if source == nil {
 		return nil
 	}
-	v := &decide.Version{Source: *source, Base: base}
+	v := &core.Version{Source: *source, Base: base}
 	composed, err := p.compose(*v)
-	var fault *config.BaseError
+	var fault *kubeletconfig.BaseError
 	switch {
 	case err == nil:
 		v.Content, v.Base = composed.Content(), composed.Base
@@ -81,7 +81,7 @@ func (p *payloads) loadVersion(pointer store.Pointer, base string, note func(err
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
-func (p *payloads) save(d decide.Durable) error {
+func (p *payloads) save(d core.Durable) error {
 	if p.store == nil {
 		return p.unusable
 	}
@@ -106,19 +106,19 @@ func (p *payloads) save(d decide.Durable) error {
 }
 
 // collect removes what a save has left over.
-func (p *payloads) collect(d decide.Durable, keep []decide.Version) {
+func (p *payloads) collect(d core.Durable, keep []core.Version) {
 	p.keeper.collect(p.store, keep)
-	collectAsides(config.RootDir(p.Arguments), d.Asides)
+	collectAsides(kubeletconfig.RootDir(p.Arguments), d.Asides)
 }
 
-func sourceOf(v *decide.Version) *corev1.ConfigMapNodeConfigSource {
+func sourceOf(v *core.Version) *corev1.ConfigMapNodeConfigSource {
 	if v == nil {
 		return nil
 	}
 	return &v.Source
 }
 
-func baseOf(v *decide.Version) string {
+func baseOf(v *core.Version) string {
 	if v == nil {
 		return ""
 	}
@@ -126,14 +126,14 @@ func baseOf(v *decide.Version) string {
 }
 
 // versionsInUse lists those whose checkpoints must stay.
-func versionsInUse(s *decide.State, d decide.Durable) []decide.Version {
-	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, s.Child.Version, s.Child.From, s.Today.Version}
-	for _, a := range []*decide.Assigned{s.Pending, s.Edit} {
+func versionsInUse(s *core.State, d core.Durable) []core.Version {
+	versions := []*core.Version{d.Assigned, d.LastKnownGood, d.Active, s.Child.Version, s.Child.From, s.Today.Version}
+	for _, a := range []*core.Assigned{s.Pending, s.Edit} {
 		if a != nil {
 			versions = append(versions, &a.Version)
 		}
 	}
-	var keep []decide.Version
+	var keep []core.Version
 	for _, v := range versions {
 		if v != nil {
 			keep = append(keep, *v)
@@ -146,26 +146,26 @@ func versionsInUse(s *decide.State, d decide.Durable) []decide.Version {
 // is kept.
 type keeper struct {
 	mu     sync.Mutex
-	newest []decide.Version
+	newest []core.Version
 }
 
 func (k *keeper) checkpoint(s *store.Store, source corev1.ConfigMapNodeConfigSource, payload map[string]string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.newest = []decide.Version{{Source: source}}
+	k.newest = []core.Version{{Source: source}}
 	return s.SaveCheckpoint(source, payload)
 }
 
 // base keeps a copy of the node's own file beside a checkpoint that is there.
-func (k *keeper) base(s *store.Store, source corev1.ConfigMapNodeConfigSource, base config.Base) error {
+func (k *keeper) base(s *store.Store, source corev1.ConfigMapNodeConfigSource, base kubeletconfig.Base) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.newest = append(k.newest[max(0, len(k.newest)-1):], decide.Version{Source: source, Base: base.Digest})
+	k.newest = append(k.newest[max(0, len(k.newest)-1):], core.Version{Source: source, Base: base.Digest})
 	return s.SaveBase(source, base.Digest, base.Document)
 }
 
 // collect is best effort: what it leaves is collected the next time.
-func (k *keeper) collect(s *store.Store, keep []decide.Version) {
+func (k *keeper) collect(s *store.Store, keep []core.Version) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var sources []corev1.ConfigMapNodeConfigSource

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // Bounds of what is kept of effective configurations: what runs, what is to run, and what is fallen back to; local is kept beside them.
@@ -28,7 +28,7 @@ const (
 // program or its files have changed.
 type effectives struct {
 	mu    sync.Mutex
-	runs  config.Effective
+	runs  kubeletconfig.Effective
 	child int // how many kubelets were started: one that has ended tells nothing of its successor
 	local toldEffective
 	list  []toldEffective // the newest last
@@ -36,11 +36,11 @@ type effectives struct {
 
 type toldEffective struct {
 	content   string
-	kubelet   config.Identity
-	effective config.Effective
+	kubelet   kubeletconfig.Identity
+	effective kubeletconfig.Effective
 }
 
-func (e *effectives) keep(content string, kubelet config.Identity, told config.Effective, isLocal bool) {
+func (e *effectives) keep(content string, kubelet kubeletconfig.Identity, told kubeletconfig.Effective, isLocal bool) {
 	if !told.Told || told.Size() > keptEffectiveSize {
 		return
 	}
@@ -56,7 +56,7 @@ func (e *effectives) keep(content string, kubelet config.Identity, told config.E
 }
 
 // begin notes what a kubelet was told to run with that has just been started; unknown when nobody has said so yet.
-func (e *effectives) begin(content string, kubelet config.Identity) {
+func (e *effectives) begin(content string, kubelet kubeletconfig.Identity) {
 	told := e.find(content, kubelet)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,25 +65,25 @@ func (e *effectives) begin(content string, kubelet config.Identity) {
 }
 
 // running gives what the running kubelet was started with, and which kubelet that is.
-func (e *effectives) running() (runs config.Effective, child int) {
+func (e *effectives) running() (runs kubeletconfig.Effective, child int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.runs, e.child
 }
 
-func (e *effectives) handOver() *config.HandedEffective {
+func (e *effectives) handOver() *kubeletconfig.HandedEffective {
 	runs, _ := e.running()
 	return runs.HandOver()
 }
 
-func (e *effectives) inherit(h *config.HandedEffective) {
+func (e *effectives) inherit(h *kubeletconfig.HandedEffective) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.runs = h.Effective()
 }
 
 // learnRunning completes what was not known of a kubelet when it was started.
-func (e *effectives) learnRunning(child int, told config.Effective) {
+func (e *effectives) learnRunning(child int, told kubeletconfig.Effective) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if child == e.child && !e.runs.Known() {
@@ -92,7 +92,7 @@ func (e *effectives) learnRunning(child int, told config.Effective) {
 }
 
 // find gives what was told of a content under a kubelet; unknown when nothing was, or it is forgotten.
-func (e *effectives) find(content string, kubelet config.Identity) config.Effective {
+func (e *effectives) find(content string, kubelet kubeletconfig.Identity) kubeletconfig.Effective {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range append([]toldEffective{e.local}, e.list...) {
@@ -100,22 +100,22 @@ func (e *effectives) find(content string, kubelet config.Identity) config.Effect
 			return x.effective
 		}
 	}
-	return config.Effective{}
+	return kubeletconfig.Effective{}
 }
 
 // effectiveOf is what a kubelet runs with that is started so with the file, "" for none: what it told of it, else our own reading.
-func (p *prover) effectiveOf(do decide.Start, file string) config.Effective {
-	if told := p.effectives.find(decide.ContentOr(do.Version, do.Local), do.Kubelet); told.Known() {
+func (p *prover) effectiveOf(do core.Start, file string) kubeletconfig.Effective {
+	if told := p.effectives.find(core.ContentOr(do.Version, do.Local), do.Kubelet); told.Known() {
 		return told
 	}
 	if file == "" {
 		file = p.arguments.Config
 	}
-	return config.ReadEffective(p.Arguments, file)
+	return kubeletconfig.ReadEffective(p.Arguments, file)
 }
 
 // bothEffective gives the effective configurations of what runs and of what is to run.
-func (p *prover) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective, troubles []error) {
+func (p *prover) bothEffective(ctx context.Context, do core.Foresee) (now, then kubeletconfig.Effective, troubles []error) {
 	then, thenErr := p.askedEffective(ctx, do, do.Version, do.Content)
 	now, nowErr := p.runningEffective(ctx, do)
 	if nowErr == nil && configurationOf(now) == nil {
@@ -135,7 +135,7 @@ func (p *prover) bothEffective(ctx context.Context, do decide.Foresee) (now, the
 
 // runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
 // that it was started with, the kubelet's program is asked.
-func (p *prover) runningEffective(ctx context.Context, do decide.Foresee) (runs config.Effective, err error) {
+func (p *prover) runningEffective(ctx context.Context, do core.Foresee) (runs kubeletconfig.Effective, err error) {
 	runs, child := p.effectives.running()
 	switch {
 	case runs.Known():
@@ -152,19 +152,19 @@ func (p *prover) runningEffective(ctx context.Context, do decide.Foresee) (runs 
 }
 
 // ask learns what the running kubelet was started with, where that is not known yet.
-func (p *prover) ask(ctx context.Context, do decide.Ask) decide.Asked {
+func (p *prover) ask(ctx context.Context, do core.Ask) core.Asked {
 	runs, child := p.effectives.running()
 	if runs.Known() {
-		return decide.Asked{}
+		return core.Asked{}
 	}
-	told, err := p.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
+	told, err := p.askEffective(ctx, core.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 	if err != nil {
 		p.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
 	} else {
 		p.Logger.Info("the kubelet told what it runs with")
 	}
 	p.effectives.learnRunning(child, told)
-	return decide.Asked{Open: errors.As(err, new(unanswered))}
+	return core.Asked{Open: errors.As(err, new(unanswered))}
 }
 
 // An unanswered question is asked again.
@@ -173,7 +173,7 @@ type unanswered struct{ error }
 func (u unanswered) Unwrap() error { return u.error }
 
 // askedEffective asks the kubelet's program where it has not told yet.
-func (p *prover) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) (config.Effective, error) {
+func (p *prover) askedEffective(ctx context.Context, do core.Foresee, v *core.Version, content string) (kubeletconfig.Effective, error) {
 	told := p.effectives.find(content, do.Kubelet)
 	switch {
 	case told.Known():
@@ -183,28 +183,28 @@ func (p *prover) askedEffective(ctx context.Context, do decide.Foresee, v *decid
 	case v == nil && content != do.Local:
 		return told, errNeverTold
 	}
-	return p.askEffective(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
+	return p.askEffective(ctx, core.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 }
 
 // askEffective asks the kubelet's program for an effective configuration. The error says why it is not known.
-func (p *prover) askEffective(ctx context.Context, do decide.Prove) (config.Effective, error) {
+func (p *prover) askEffective(ctx context.Context, do core.Prove) (kubeletconfig.Effective, error) {
 	proved, verdict := p.judge(ctx, do)
 	told := verdict.Effective
 	switch {
 	case proved.Outcome == 0:
-		return config.Effective{}, unanswered{cmp.Or(ctx.Err(), errWordless)}
+		return kubeletconfig.Effective{}, unanswered{cmp.Or(ctx.Err(), errWordless)}
 	case proved.Unanswered:
-		return config.Effective{}, unanswered{errors.New(proved.Words)}
-	case proved.Outcome == config.Refused, proved.Outcome == config.Environment:
-		return config.Effective{}, errors.New(proved.Words)
-	case proved.Outcome == config.Unknown:
-		return config.Effective{}, unknowable{errors.New(proved.Words)}
+		return kubeletconfig.Effective{}, unanswered{errors.New(proved.Words)}
+	case proved.Outcome == kubeletconfig.Refused, proved.Outcome == kubeletconfig.Environment:
+		return kubeletconfig.Effective{}, errors.New(proved.Words)
+	case proved.Outcome == kubeletconfig.Unknown:
+		return kubeletconfig.Effective{}, unknowable{errors.New(proved.Words)}
 	case !told.Told && verdict.Minor > 0 && verdict.Minor < tellsFrom:
-		return config.Effective{}, unknowable{fmt.Errorf("kubelet 1.%d does not tell it", verdict.Minor)}
+		return kubeletconfig.Effective{}, unknowable{fmt.Errorf("kubelet 1.%d does not tell it", verdict.Minor)}
 	case !told.Told:
-		return config.Effective{}, errNotTold
+		return kubeletconfig.Effective{}, errNotTold
 	case !p.isAbout(do):
-		return config.Effective{}, unanswered{errChanged}
+		return kubeletconfig.Effective{}, unanswered{errChanged}
 	}
 	return told, nil
 }

@@ -16,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -31,7 +31,7 @@ func (l *loop) assign(t *testing.T, name, payload string) corev1.ConfigMapNodeCo
 	if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 		t.Fatal(err)
 	}
-	l.send(t.Context(), decide.Assigned{Version: decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Text: "kube-system/" + name + "/kubelet", NodeUID: "node"})
+	l.send(t.Context(), core.Assigned{Version: core.Version{Source: source, Content: kubeletconfig.Content(files, "kubelet")}, Text: "kube-system/" + name + "/kubelet", NodeUID: "node"})
 	return source
 }
 
@@ -65,10 +65,10 @@ func TestAShadowedEdit(t *testing.T) {
 
 // The checkpoint that the running kubelet was started from stays, whatever it is taken for.
 func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
-	a := decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "a"}}
+	a := core.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "a"}}
 	var l loop
-	l.state.Child = decide.Child{Alive: true, Version: &decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "b"}}, From: &a}
-	kept := fmt.Sprint(versionsInUse(&l.state, decide.Durable{}))
+	l.state.Child = core.Child{Alive: true, Version: &core.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "b"}}, From: &a}
+	kept := fmt.Sprint(versionsInUse(&l.state, core.Durable{}))
 	for _, name := range []string{"{ a ", "{ b "} {
 		if !strings.Contains(kept, name) {
 			t.Errorf("%s is not kept: %s", name, kept)
@@ -79,9 +79,9 @@ func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
 // So do those of what is held, and of an edit of it that waits for quiet.
 func TestCheckpointsOfWhatWaits(t *testing.T) {
 	var l loop
-	l.state.Pending = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "held"}}}
-	l.state.Edit = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "edited"}}}
-	kept := fmt.Sprint(versionsInUse(&l.state, decide.Durable{}))
+	l.state.Pending = &core.Assigned{Version: core.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "held"}}}
+	l.state.Edit = &core.Assigned{Version: core.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "edited"}}}
+	kept := fmt.Sprint(versionsInUse(&l.state, core.Durable{}))
 	for _, name := range []string{"{ held ", "{ edited "} {
 		if !strings.Contains(kept, name) {
 			t.Errorf("%s is not kept: %s", name, kept)
@@ -123,9 +123,9 @@ func TestEffectiveConfigurationsAreNotWritten(t *testing.T) {
 }
 
 // toldOf is what a kubelet told of a configuration with these fields.
-func toldOf(t *testing.T, fields map[string]any) config.Effective {
+func toldOf(t *testing.T, fields map[string]any) kubeletconfig.Effective {
 	t.Helper()
-	effective := config.ToldEffective(fields, nil, "", "/none")
+	effective := kubeletconfig.ToldEffective(fields, nil, "", "/none")
 	if !effective.Told {
 		t.Fatal("it is not known")
 	}
@@ -138,19 +138,19 @@ func TestPoliciesOfTheEffectiveConfiguration(t *testing.T) {
 	written(t, root, cpuState, stateOf("none"))
 	file := written(t, root, "kubelet.yaml", fakenode.Configuration("mode: ok")+"cpuManagerPolicy: static\n")
 	l := wire(Options{Arguments: []string{"--root-dir", root}})
-	told, other := decide.Version{Content: "told"}, decide.Version{Content: "other"}
-	l.prover.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}), false)
+	told, other := core.Version{Content: "told"}, core.Version{Content: "other"}
+	l.prover.effectives.keep("told", kubeletconfig.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}), false)
 	for name, test := range map[string]struct {
-		start decide.Start
+		start core.Start
 		file  string
 		want  int
 	}{
-		"told":                        {decide.Start{Version: &told, Kubelet: config.Identity{Binary: "b"}}, file, 0},
-		"another content":             {decide.Start{Version: &other, Kubelet: config.Identity{Binary: "b"}}, file, 1},
-		"another kubelet":             {decide.Start{Version: &told, Kubelet: config.Identity{Binary: "c"}}, file, 1},
-		"local, told":                 {decide.Start{Local: "told", Kubelet: config.Identity{Binary: "b"}}, "", 0},
-		"local without a file":        {decide.Start{Local: "x"}, "", 0},
-		"not looked at a second time": {decide.Start{Version: &other, Unchecked: true}, file, 0},
+		"told":                        {core.Start{Version: &told, Kubelet: kubeletconfig.Identity{Binary: "b"}}, file, 0},
+		"another content":             {core.Start{Version: &other, Kubelet: kubeletconfig.Identity{Binary: "b"}}, file, 1},
+		"another kubelet":             {core.Start{Version: &told, Kubelet: kubeletconfig.Identity{Binary: "c"}}, file, 1},
+		"local, told":                 {core.Start{Local: "told", Kubelet: kubeletconfig.Identity{Binary: "b"}}, "", 0},
+		"local without a file":        {core.Start{Local: "x"}, "", 0},
+		"not looked at a second time": {core.Start{Version: &other, Unchecked: true}, file, 0},
 	} {
 		if got := l.runner.stateFilesInTheWay(test.start, test.file); len(got) != test.want {
 			t.Errorf("%s: in the way are %v, want %d", name, got, test.want)
@@ -165,9 +165,9 @@ func TestToldWhileFilesChanged(t *testing.T) {
 	dropIns := filepath.Join(folder, "drop-ins")
 	l := wire(Options{Kubelet: written(t, folder, "kubelet", "a kubelet"), Arguments: []string{"--config=" + file, "--config-dir=" + dropIns}})
 	told := toldOf(t, map[string]any{"maxPods": 1})
-	explained := func(before decide.LocalChanged) decide.Proved {
-		proved := decide.Proved{Proof: decide.Proof{Content: before.Local, Kubelet: before.Kubelet}}
-		l.prover.explain(&proved, decide.Prove{Kubelet: before.Kubelet, Local: before.Local}, kubelet.Verdict{Outcome: config.Accepted, Effective: told})
+	explained := func(before core.LocalChanged) core.Proved {
+		proved := core.Proved{Proof: core.Proof{Content: before.Local, Kubelet: before.Kubelet}}
+		l.prover.explain(&proved, core.Prove{Kubelet: before.Kubelet, Local: before.Local}, kubelet.Verdict{Outcome: kubeletconfig.Accepted, Effective: told})
 		return proved
 	}
 	for name, change := range map[string]func(){
@@ -200,27 +200,27 @@ func TestGatesOf(t *testing.T) {
 func TestEffectivesAreBounded(t *testing.T) {
 	var e effectives
 	newest := fmt.Sprint(3*keptEffective - 1)
-	e.keep("older local", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), true)
-	e.keep("local", config.Identity{}, toldOf(t, map[string]any{"maxPods": 2}), true)
+	e.keep("older local", kubeletconfig.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), true)
+	e.keep("local", kubeletconfig.Identity{}, toldOf(t, map[string]any{"maxPods": 2}), true)
 	for i := range 3 * keptEffective {
-		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i}), false)
-		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i + 100}), false)
+		e.keep(fmt.Sprint(i), kubeletconfig.Identity{}, toldOf(t, map[string]any{"maxPods": i}), false)
+		e.keep(fmt.Sprint(i), kubeletconfig.Identity{}, toldOf(t, map[string]any{"maxPods": i + 100}), false)
 	}
-	if got := string(e.find("local", config.Identity{}).JSON()); got != `{"maxPods":2}` || e.find("older local", config.Identity{}).Known() {
+	if got := string(e.find("local", kubeletconfig.Identity{}).JSON()); got != `{"maxPods":2}` || e.find("older local", kubeletconfig.Identity{}).Known() {
 		t.Errorf("of local %s is kept", got)
 	}
 	if len(e.list) != keptEffective {
 		t.Errorf("%d are kept", len(e.list))
 	}
-	if got := string(e.find(newest, config.Identity{}).JSON()); got != `{"maxPods":108}` {
+	if got := string(e.find(newest, kubeletconfig.Identity{}).JSON()); got != `{"maxPods":108}` {
 		t.Errorf("the newest is %s", got)
 	}
-	if e.find("0", config.Identity{}).Known() || e.find(newest, config.Identity{Local: "x"}).Known() {
+	if e.find("0", kubeletconfig.Identity{}).Known() || e.find(newest, kubeletconfig.Identity{Local: "x"}).Known() {
 		t.Error("what was not kept is found")
 	}
-	e.keep("large", config.Identity{}, toldOf(t, map[string]any{"clusterDomain": strings.Repeat("x", keptEffectiveSize)}), true)
-	e.keep("own", config.Identity{}, config.ReadEffective([]string{"--max-pods=1"}, ""), false)
-	if e.find("large", config.Identity{}).Known() || e.find("own", config.Identity{}).Known() {
+	e.keep("large", kubeletconfig.Identity{}, toldOf(t, map[string]any{"clusterDomain": strings.Repeat("x", keptEffectiveSize)}), true)
+	e.keep("own", kubeletconfig.Identity{}, kubeletconfig.ReadEffective([]string{"--max-pods=1"}, ""), false)
+	if e.find("large", kubeletconfig.Identity{}).Known() || e.find("own", kubeletconfig.Identity{}).Known() {
 		t.Error("what is too large, or not told, is kept")
 	}
 }
@@ -239,17 +239,17 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 		return l
 	}
 	l := begin()
-	runs := config.Identity{Binary: "b"}
-	maxPods := func(l *loop, do decide.Foresee) string {
+	runs := kubeletconfig.Identity{Binary: "b"}
+	maxPods := func(l *loop, do core.Foresee) string {
 		now, _, _ := l.prover.bothEffective(t.Context(), do)
 		return string(now.JSON())
 	}
 	for name, row := range map[string]struct {
 		isLocal bool
-		do      decide.Foresee
+		do      core.Foresee
 	}{
-		"the node's own file, which was edited": {true, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: runs}, Local: "edited"}},
-		"the kubelet's program was replaced":    {false, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: config.Identity{Binary: "c"}}}},
+		"the node's own file, which was edited": {true, core.Foresee{Change: core.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: runs}, Local: "edited"}},
+		"the kubelet's program was replaced":    {false, core.Foresee{Change: core.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: kubeletconfig.Identity{Binary: "c"}}}},
 	} {
 		l.prover.effectives = effectives{}
 		l.prover.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7, "cpuManagerPolicy": "none"}), row.isLocal)
@@ -281,16 +281,16 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 // A kubelet that has ended tells nothing of its successor.
 func TestALateAnswerAboutWhatRan(t *testing.T) {
 	var e effectives
-	e.begin("a", config.Identity{})
+	e.begin("a", kubeletconfig.Identity{})
 	_, child := e.running()
-	e.begin("b", config.Identity{})
+	e.begin("b", kubeletconfig.Identity{})
 	e.learnRunning(child, toldOf(t, map[string]any{"maxPods": 1}))
 	if runs, _ := e.running(); runs.Known() {
 		t.Errorf("what runs is said to be %s", runs.JSON())
 	}
 	_, child = e.running()
 	e.learnRunning(child, toldOf(t, map[string]any{"maxPods": 2}))
-	e.learnRunning(child, config.Effective{})
+	e.learnRunning(child, kubeletconfig.Effective{})
 	if runs, _ := e.running(); string(runs.JSON()) != `{"maxPods":2}` {
 		t.Errorf("what runs is said to be %s", runs.JSON())
 	}
@@ -300,7 +300,7 @@ func TestALateAnswerAboutWhatRan(t *testing.T) {
 func TestWhatRunsIsLearntInQuietTimes(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.options.Disruption, n.options.HealthThatCounts = decide.Hold, 100*time.Millisecond
+	n.options.Disruption, n.options.HealthThatCounts = core.Hold, 100*time.Millisecond
 	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"maxPods: 60\n")
 	r := n.run()
 	const before = "preflight preflight" // of what is assigned, and of local

@@ -12,9 +12,10 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -25,17 +26,17 @@ var (
 
 // An Impact is a change of a node's configuration that somebody thinks of.
 type Impact struct {
-	Arguments            []string         // the kubelet's command line, without the binary
-	Kubeconfig, NodeName string           // "": the kubelet's
-	Now, Then            config.Effective // as the kubelet told them
+	Arguments            []string                // the kubelet's command line, without the binary
+	Kubeconfig, NodeName string                  // "": the kubelet's
+	Now, Then            kubeletconfig.Effective // as the kubelet told them
 }
 
 // Forecast tells what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
 func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
-	arguments := config.ParseArguments(i.Arguments)
-	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), runtime: config.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
+	arguments := commandline.Parse(i.Arguments)
+	asked := inquiry{Logger: logger, rootDir: kubeletconfig.RootDir(i.Arguments), runtime: kubeletconfig.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
 		tries:     triesMissing, // nothing is asked again
-		effective: func() (now, then config.Effective, troubles []error) { return i.Now, i.Then, nil }}
+		effective: func() (now, then kubeletconfig.Effective, troubles []error) { return i.Now, i.Then, nil }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
 		if client, name, err := connect(path, i.NodeName, arguments, nil); err != nil {
 			asked.offline = err
@@ -62,7 +63,7 @@ type inquiry struct {
 	nodeName  string
 	rootDir   string // the kubelet's
 	runtime   string // endpoint of the container runtime, where the configuration names none (before Kubernetes 1.27)
-	effective func() (now, then config.Effective, troubles []error)
+	effective func() (now, then kubeletconfig.Effective, troubles []error)
 	tries     int // looks before this one in a row that were not answered
 }
 
@@ -139,7 +140,7 @@ func manifests(of ...*forecast.Configuration) (map[string][]forecast.Manifest, e
 }
 
 // configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.
-func configurationOf(e config.Effective) *forecast.Configuration {
+func configurationOf(e kubeletconfig.Effective) *forecast.Configuration {
 	if !e.Told || !e.Known() {
 		return nil
 	}

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -36,10 +36,10 @@ type foresight struct {
 }
 
 // foresee finds out what a change would do to running pods (rule 19).
-func (f *foresight) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
+func (f *foresight) foresee(ctx context.Context, do core.Foresee) core.Foreseen {
 	now, then, unknown := f.prover.bothEffective(ctx, do)
-	asked := inquiry{Logger: f.Logger, rootDir: config.RootDir(f.Arguments), runtime: config.EffectiveEndpoints(f.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
-		effective: func() (config.Effective, config.Effective, []error) { return now, then, unknown }}
+	asked := inquiry{Logger: f.Logger, rootDir: kubeletconfig.RootDir(f.Arguments), runtime: kubeletconfig.EffectiveEndpoints(f.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
+		effective: func() (kubeletconfig.Effective, kubeletconfig.Effective, []error) { return now, then, unknown }}
 	if f.Standalone {
 		asked.offline = unknowable{errStandalone}
 	}
@@ -60,7 +60,7 @@ func (f *foresight) foresee(ctx context.Context, do decide.Foresee) decide.Fores
 	found := foreseen(do.Change, seen, troubles)
 	found.Nonce = rand.Text()
 	askedRuntime := "" // with Allow nothing waits for a runtime that the forecast has asked, and that hangs
-	if f.Disruption == decide.Hold && facts.Now != nil && facts.Then != nil && asked.client != nil {
+	if f.Disruption == core.Hold && facts.Now != nil && facts.Then != nil && asked.client != nil {
 		askedRuntime = f.looksAtStart().endpoint(now)
 	}
 	found.Obstacles, found.Unseen = f.obstaclesOf(ctx, then, askedRuntime), !then.Known()
@@ -69,8 +69,8 @@ func (f *foresight) foresee(ctx context.Context, do decide.Foresee) decide.Fores
 
 // foreseen puts a forecast into the words of the core. A forecast that could be made is one that knows, although there may be something that
 // nobody can say, such as the sandboxes of an old container runtime.
-func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decide.Foreseen {
-	found := decide.Foreseen{Change: change}
+func foreseen(change core.Change, f forecast.Forecast, troubles []error) core.Foreseen {
+	found := core.Foreseen{Change: change}
 	var waits, warnings []string
 	for _, err := range troubles {
 		if unknowable := (unknowable{}); errors.As(err, &unknowable) {

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // The files below testdata/state/VERSION are what a supervisor of that version wrote. They are never changed. A test that fails here
@@ -34,13 +34,13 @@ var goldenArguments = []string{"--config=testdata/state/v1/etc/kubelet.yaml", "-
 
 // golden is what every version of the files means. Its digests are literal: a promotion or a rejection holds for a digest, so another
 // way of computing one would put every node on trial, and forget every rejection, at the upgrade.
-func golden() decide.Durable {
+func golden() core.Durable {
 	source := func(name, resourceVersion string) corev1.ConfigMapNodeConfigSource {
 		return corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, KubeletConfigKey: "kubelet",
 			UID: "8b1c7e0e-6f5f-4f0e-9d6c-3b6f0f8a2c11", ResourceVersion: resourceVersion}
 	}
-	good := &decide.Version{Source: source("workers", "4711"), Content: "sha256:191f7ed349086d190ea8adf29207a4e649b4f0e1c0fa16f36f3f88340df94246"}
-	kubelet := config.Identity{
+	good := &core.Version{Source: source("workers", "4711"), Content: "sha256:191f7ed349086d190ea8adf29207a4e649b4f0e1c0fa16f36f3f88340df94246"}
+	kubelet := kubeletconfig.Identity{
 		Binary:    "device 2049, inode 131, size 84000000, mtime 1767225600.000000001, ctime 1767225600.000000002",
 		Arguments: "sha256:1a1ee3be9f54eb487662bf9202510fd1c3b417f12e3381756d584ced2da86458",
 		Local:     "sha256:baeb1488f1ab2441da15d9ec5bae3562dcb26f1922768479f71ba069c08abb74",
@@ -48,21 +48,21 @@ func golden() decide.Durable {
 	another := kubelet
 	another.Binary = "device 2049, inode 132, size 84000001, mtime 1769904000.000000000, ctime 1769904000.000000000"
 	const deadly = "sha256:00000000000000000000000000000000000000000000000000000000000000dd"
-	return decide.Durable{
+	return core.Durable{
 		Assigned: good, LastKnownGood: good,
-		Account: decide.Account{Active: good, Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
-			Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: decide.Span(90*time.Second + 5*time.Millisecond), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true,
-				Longest: decide.Span(time.Hour), Baseline: true, Renewed: true},
-			Promoted: decide.Promotion{Content: good.Content, Kubelet: kubelet},
-			Suspects: []decide.Suspect{{Version: decide.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: decide.Exited, Words: "exited 3 times in its trial", Life: decide.Span(250 * time.Millisecond), Excused: true}}},
-		Rejected: []decide.Rejection{
-			{Content: deadly, Binary: kubelet.Binary, Arguments: kubelet.Arguments, Cause: decide.StartTimeout, Words: "not healthy within 2m0s of its start"},
-			{Content: deadly, Binary: another.Binary, Arguments: another.Arguments, Cause: decide.LeaseLost},
+		Account: core.Account{Active: good, Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
+			Trial: core.Trial{Content: good.Content, Kubelet: another, Healthy: core.Span(90*time.Second + 5*time.Millisecond), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true,
+				Longest: core.Span(time.Hour), Baseline: true, Renewed: true},
+			Promoted: core.Promotion{Content: good.Content, Kubelet: kubelet},
+			Suspects: []core.Suspect{{Version: core.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: core.Exited, Words: "exited 3 times in its trial", Life: core.Span(250 * time.Millisecond), Excused: true}}},
+		Rejected: []core.Rejection{
+			{Content: deadly, Binary: kubelet.Binary, Arguments: kubelet.Arguments, Cause: core.StartTimeout, Words: "not healthy within 2m0s of its start"},
+			{Content: deadly, Binary: another.Binary, Arguments: another.Arguments, Cause: core.LeaseLost},
 		},
-		Proofs: []decide.Proof{
-			{Content: good.Content, Kubelet: kubelet, Outcome: config.Accepted, Warnings: []string{`field "futureField" is unknown to v0.37`}},
-			{Content: deadly, Kubelet: kubelet, Outcome: config.Refused, Load: true, Words: "failed to decode: \"\u009f\""},
-			{Content: decide.AnyContent, Kubelet: another, Outcome: config.Unknown, Words: "it did not stop at the check"},
+		Proofs: []core.Proof{
+			{Content: good.Content, Kubelet: kubelet, Outcome: kubeletconfig.Accepted, Warnings: []string{`field "futureField" is unknown to v0.37`}},
+			{Content: deadly, Kubelet: kubelet, Outcome: kubeletconfig.Refused, Load: true, Words: "failed to decode: \"\u009f\""},
+			{Content: core.AnyContent, Kubelet: another, Outcome: kubeletconfig.Unknown, Words: "it did not stop at the check"},
 		},
 	}
 }
@@ -76,7 +76,7 @@ func goldenRecord() Record {
 		Generation: 3, Phase: "Running", Child: &kubelet.Process{PID: 701, StartTime: 12346, Executable: "/usr/bin/kubelet"}, Runs: d.Assigned, Healthy: true, Written: at,
 		Assignment: d.Text, Config: corev1.NodeConfigStatus{Assigned: source, Active: source, LastKnownGood: source, Error: "failed to run config, see Kubelet log for details"},
 		Condition: RecordedCondition{Status: "True", Reason: "InTrial", Message: "using current (UID: \"8b1c7e0e-6f5f-4f0e-9d6c-3b6f0f8a2c11\")"},
-		Trial:     &RecordedTrial{Of: *d.Assigned, Healthy: decide.Span(90 * time.Second), Left: decide.Span(510 * time.Second), Failures: 1},
+		Trial:     &RecordedTrial{Of: *d.Assigned, Healthy: core.Span(90 * time.Second), Left: core.Span(510 * time.Second), Failures: 1},
 		Rejected:  d.Rejected, Exits: []RecordedExit{{Time: at, Ran: "local", Asked: true, Words: "exit code 0"}},
 		LocalPending: true, StateProblems: "loading trial: it does not decode",
 	}
@@ -92,7 +92,7 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 			stateDir := copied(t, filepath.Join("testdata/state", folder.Name(), "state"))
 			l := wire(Options{})
 			l.payloads.store = openStore(t, stateDir)
-			var loaded decide.Durable
+			var loaded core.Durable
 			l.payloads.load(&loaded, func(err error) {
 				if err != nil {
 					t.Error(err)
@@ -143,33 +143,33 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 
 // What verdicts are kept for is computed as it was.
 func TestIdentitiesStayWhatTheyWere(t *testing.T) {
-	identity, err := config.Identify("/proc/self/exe", goldenArguments)
-	if diff := cmp.Diff(golden().Promoted.Kubelet, identity, cmpopts.IgnoreFields(config.Identity{}, "Binary")); diff != "" || err != nil {
+	identity, err := kubeletconfig.Identify("/proc/self/exe", goldenArguments)
+	if diff := cmp.Diff(golden().Promoted.Kubelet, identity, cmpopts.IgnoreFields(kubeletconfig.Identity{}, "Binary")); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if content := config.Content(goldenPayload, "kubelet"); content != golden().Assigned.Content {
+	if content := kubeletconfig.Content(goldenPayload, "kubelet"); content != golden().Assigned.Content {
 		t.Errorf("the content is %s", content)
 	}
 }
 
 func TestNonsenseIsNotRead(t *testing.T) {
 	for text, into := range map[string]any{
-		`{"healthy": 90000000000}`:           &decide.Trial{},
-		`{"healthy": "90"}`:                  &decide.Trial{},
-		`{"unhealthy": "-1s"}`:               &decide.Trial{},
-		`{"longest": "for ever"}`:            &decide.Trial{},
-		`{"tries": -1}`:                      &decide.Trial{},
-		`{"tries": 1.5}`:                     &decide.Trial{},
-		`{"open": "yes"}`:                    &decide.Trial{},
-		`{"kubelet": "a kubelet"}`:           &decide.Trial{},
-		`{"life": "1"}`:                      &decide.Suspect{},
-		`{"cause": "Weather"}`:               &decide.Suspect{},
-		`{"version": []}`:                    &decide.Suspect{},
-		`{"cause": 1}`:                       &decide.Rejection{},
-		`{"cause": ""}`:                      &decide.Rejection{},
-		`{"outcome": 1}`:                     &decide.Proof{},
-		`{"outcome": "Accepted"}`:            &decide.Proof{},
-		`{"outcome": ""}`:                    &decide.Proof{},
+		`{"healthy": 90000000000}`:           &core.Trial{},
+		`{"healthy": "90"}`:                  &core.Trial{},
+		`{"unhealthy": "-1s"}`:               &core.Trial{},
+		`{"longest": "for ever"}`:            &core.Trial{},
+		`{"tries": -1}`:                      &core.Trial{},
+		`{"tries": 1.5}`:                     &core.Trial{},
+		`{"open": "yes"}`:                    &core.Trial{},
+		`{"kubelet": "a kubelet"}`:           &core.Trial{},
+		`{"life": "1"}`:                      &core.Suspect{},
+		`{"cause": "Weather"}`:               &core.Suspect{},
+		`{"version": []}`:                    &core.Suspect{},
+		`{"cause": 1}`:                       &core.Rejection{},
+		`{"cause": ""}`:                      &core.Rejection{},
+		`{"outcome": 1}`:                     &core.Proof{},
+		`{"outcome": "Accepted"}`:            &core.Proof{},
+		`{"outcome": ""}`:                    &core.Proof{},
 		`{"healthy": "1s", "left": "-1s"}`:   &RecordedTrial{},
 		`{"proofs": [{"outcome": "maybe"}]}`: &proofs{},
 	} {
@@ -177,7 +177,7 @@ func TestNonsenseIsNotRead(t *testing.T) {
 			t.Errorf("%s was read as %+v", text, into)
 		}
 	}
-	if data, err := json.Marshal(decide.Proof{Content: "a"}); err == nil {
+	if data, err := json.Marshal(core.Proof{Content: "a"}); err == nil {
 		t.Errorf("a proof without an outcome was written as %s", data)
 	}
 }

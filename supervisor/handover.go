@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 )
 
 const (
@@ -35,9 +35,9 @@ type Handover struct {
 	Supervisor kubelet.Process
 	Kubelet    string // its path, which the command line may not tell any more
 	Child      *kubelet.HandedChild
-	Core       decide.State // its Settings are the command line's
+	Core       core.State // its Settings are the command line's
 	Starts     kubelet.HandedLauncher
-	Last       *decide.Version // that was started, or tried
+	Last       *core.Version // that was started, or tried
 	Exits      []RecordedExit
 	Generation int
 	Reloads    int
@@ -45,7 +45,7 @@ type Handover struct {
 	LeaseSeen  leaseSeen
 	Node       handedNode
 	Counts     metrics.Counts
-	Runs       *config.HandedEffective // what the kubelet was started with, or the one before it; nil = unknown
+	Runs       *kubeletconfig.HandedEffective // what the kubelet was started with, or the one before it; nil = unknown
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // fill gives every exported field below v a value of its own, none of them zero.
@@ -40,7 +40,7 @@ func fill(v reflect.Value, next *int64) {
 			}
 		}
 	case reflect.String:
-		v.SetString(map[bool]string{true: "Exited", false: strings.Repeat("x", int(*next))}[v.Type() == reflect.TypeFor[decide.Cause]()])
+		v.SetString(map[bool]string{true: "Exited", false: strings.Repeat("x", int(*next))}[v.Type() == reflect.TypeFor[core.Cause]()])
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
@@ -54,18 +54,18 @@ func fill(v reflect.Value, next *int64) {
 
 // Nothing that the core knows is lost over a reload, whatever field is added to it: but what is under way, and nothing is.
 func TestTheWholeStateIsHandedOver(t *testing.T) {
-	var before decide.State
+	var before core.State
 	next := int64(0)
 	fill(reflect.ValueOf(&before).Elem(), &next)
 	data, err := json.Marshal(before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var handed decide.State
+	var handed core.State
 	if err := json.Unmarshal(data, &handed); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, handed, cmpopts.IgnoreUnexported(decide.State{}, decide.Progress{})); diff != "" {
+	if diff := cmp.Diff(before, handed, cmpopts.IgnoreUnexported(core.State{}, core.Progress{})); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
 	}
 }
@@ -111,7 +111,7 @@ func handedOver(t *testing.T, before *loop) (h Handover) {
 
 func TestAHandoverThatIsNotForUs(t *testing.T) {
 	own := kubelet.ProcessOf(os.Getpid())
-	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: decide.State{Booted: true}}
+	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: core.State{Booted: true}}
 	change := func(change func(*Handover)) string {
 		h := whole
 		change(&h)

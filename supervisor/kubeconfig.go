@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -42,7 +43,7 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 	ticker := time.NewTicker(kubeconfigRecheck)
 	defer ticker.Stop()
 	for {
-		now, err := config.ReadFile(path)
+		now, err := kubeletconfig.ReadFile(path)
 		if err == nil && !bytes.Equal(now, content) {
 			return
 		}
@@ -56,7 +57,7 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 }
 
 // connect makes a client of a kubeconfig, and finds the Node's name. nodeName is what a person said it is, if he did.
-func connect(kubeconfig, nodeName string, arguments config.Arguments, counts *metrics.Metrics) (client *rest.RESTClient, name string, err error) {
+func connect(kubeconfig, nodeName string, arguments commandline.Arguments, counts *metrics.Metrics) (client *rest.RESTClient, name string, err error) {
 	settings, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
@@ -74,7 +75,7 @@ func connect(kubeconfig, nodeName string, arguments config.Arguments, counts *me
 
 // nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet does, it makes a host
 // name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
-func nodeNameOf(settings *rest.Config, flag string, arguments config.Arguments) (string, error) {
+func nodeNameOf(settings *rest.Config, flag string, arguments commandline.Arguments) (string, error) {
 	override := strings.ToLower(strings.TrimSpace(arguments.HostnameOverride))
 	if name := cmp.Or(flag, override, certificateName(settings)); name != "" {
 		return name, nil
@@ -120,7 +121,7 @@ func (a *apiSession) awaitOther(ctx context.Context, path string, content []byte
 	used, atMost := a.credential(path)
 	for ctx.Err() == nil {
 		awaitChange(ctx, path, content, atMost)
-		now, err := config.ReadFile(path)
+		now, err := kubeletconfig.ReadFile(path)
 		if err == nil && !bytes.Equal(now, content) {
 			return
 		}

@@ -20,7 +20,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -132,7 +132,7 @@ func TestNodeName(t *testing.T) {
 		"no certificate":                      {"", "", &rest.Config{}, strings.ToLower(host)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := nodeNameOf(test.settings, test.flag, config.Arguments{HostnameOverride: test.override})
+			got, err := nodeNameOf(test.settings, test.flag, commandline.Arguments{HostnameOverride: test.override})
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}

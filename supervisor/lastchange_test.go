@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-func aChange() decide.LastChange {
+func aChange() core.LastChange {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	return decide.LastChange{To: golden().Assigned, Began: at, Phase: decide.PhaseStart,
-		Took: decide.Phases{Download: decide.Span(40 * time.Millisecond), Stop: decide.Span(1234567 * time.Microsecond)}}
+	return core.LastChange{To: golden().Assigned, Began: at, Phase: core.PhaseStart,
+		Took: core.Phases{Download: core.Span(40 * time.Millisecond), Stop: core.Span(1234567 * time.Microsecond)}}
 }
 
 // What one supervisor has noted the next one reads, whatever became of the file between them.
@@ -34,15 +34,15 @@ func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 	cut := string(data)
 	for name, row := range map[string]struct {
 		content string
-		want    decide.LastChange
+		want    core.LastChange
 	}{
 		"as it was written":      {cut, aChange()},
-		"of an earlier program":  {strings.Replace(cut, `"lastChange"`, `"somethingElse"`, 1), decide.LastChange{}},
-		"of a later program":     {strings.Replace(cut, `"download": "40ms"`, `"download": 40`, 1), decide.LastChange{}},
+		"of an earlier program":  {strings.Replace(cut, `"lastChange"`, `"somethingElse"`, 1), core.LastChange{}},
+		"of a later program":     {strings.Replace(cut, `"download": "40ms"`, `"download": 40`, 1), core.LastChange{}},
 		"with more":              {strings.Replace(cut, `"download": "40ms"`, `"download": "40ms", "invented": 1`, 1), aChange()},
-		"with a time below zero": {strings.Replace(cut, `"40ms"`, `"-40ms"`, 1), decide.LastChange{}},
+		"with a time below zero": {strings.Replace(cut, `"40ms"`, `"-40ms"`, 1), core.LastChange{}},
 		"with another status":    {strings.Replace(cut, `"reason": "InTrial",`+"\n    ", `"reason": 7, `, 1), aChange()},
-		"cut off":                {cut[:len(cut)/2], decide.LastChange{}},
+		"cut off":                {cut[:len(cut)/2], core.LastChange{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -53,7 +53,7 @@ func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if want := (decide.Said{Reason: "InTrial", Since: aChange().Began}); name != "cut off" && name != "with another status" && said != want {
+			if want := (core.Said{Reason: "InTrial", Since: aChange().Began}); name != "cut off" && name != "with another status" && said != want {
 				t.Errorf("said %+v", said)
 			}
 			before, _, err := ReadRecord(folder)

@@ -12,15 +12,15 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 const layersPayload = `{"kind":"KubeletConfigurationLayers","apiVersion":"kubelet-supervisor.io/v1alpha1","layers":[{"name":"a","patch":{"maxPods":60}}]}`
 
 // layeredLoop has a state folder and a node's own file, with which a configuration of layers was kept.
-func layeredLoop(t *testing.T) (l *loop, ownFile string, v decide.Version) {
+func layeredLoop(t *testing.T) (l *loop, ownFile string, v core.Version) {
 	t.Helper()
 	stateDir := t.TempDir()
 	if err := os.Chmod(stateDir, 0o700); err != nil {
@@ -32,7 +32,7 @@ func layeredLoop(t *testing.T) (l *loop, ownFile string, v decide.Version) {
 	l.payloads.read = l.payloads.store.LoadCheckpoint
 	write(t, ownFile, own("podPidsLimit: 1"))
 	v, err := l.payloads.keep(corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}, map[string]string{"kubelet": layersPayload})
-	if err != nil || v.Base != config.LocalContent(l.Arguments) || v.Content == "" {
+	if err != nil || v.Base != kubeletconfig.LocalContent(l.Arguments) || v.Content == "" {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	return l, ownFile, v
@@ -49,7 +49,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func (l *loop) rendered(t *testing.T, v decide.Version) string {
+func (l *loop) rendered(t *testing.T, v core.Version) string {
 	t.Helper()
 	composed, err := l.payloads.compose(v)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *loop) rendered(t *testing.T, v decide.Version) string {
 func TestVersionsKeepTheirBase(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	write(t, ownFile, own("podPidsLimit: 2"))
-	merged := l.payloads.merge(decide.Merge{Version: v, Local: config.LocalContent(l.Arguments)})
+	merged := l.payloads.merge(core.Merge{Version: v, Local: kubeletconfig.LocalContent(l.Arguments)})
 	if merged.Version == nil || merged.Version.Base == v.Base || merged.Version.Content == v.Content {
 		t.Fatalf("%+v", merged)
 	}
@@ -74,7 +74,7 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {
-		decide.Version
+		core.Version
 		want string
 	}{{v, `"podPidsLimit":1`}, {*merged.Version, `"podPidsLimit":2`}} {
 		if got := l.rendered(t, row.Version); !strings.Contains(got, row.want) || !strings.Contains(got, `"maxPods":60`) {
@@ -82,11 +82,11 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 		}
 	}
 	write(t, ownFile, own("podPidsLimit: 3"))
-	d := decide.Durable{Assigned: merged.Version, LastKnownGood: &v}
+	d := core.Durable{Assigned: merged.Version, LastKnownGood: &v}
 	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
-	var loaded decide.Durable
+	var loaded core.Durable
 	l.payloads.load(&loaded, func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -95,7 +95,7 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 	if *loaded.LastKnownGood != v {
 		t.Errorf("lastKnownGood is %+v, was %+v", *loaded.LastKnownGood, v)
 	}
-	if a := loaded.Assigned; a.Base != config.LocalContent(l.Arguments) || a.Content == v.Content || a.Content == merged.Version.Content {
+	if a := loaded.Assigned; a.Base != kubeletconfig.LocalContent(l.Arguments) || a.Content == v.Content || a.Content == merged.Version.Content {
 		t.Errorf("assigned is %+v", *a)
 	}
 }
@@ -104,12 +104,12 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 // matter as long as the file is the same.
 func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
-	d := decide.Durable{Assigned: &v}
+	d := core.Durable{Assigned: &v}
 	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
 	write(t, ownFile, own("podPidsLimit: 2"))
-	var loaded decide.Durable
+	var loaded core.Durable
 	l.payloads.load(&loaded, func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -120,7 +120,7 @@ func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 	if got := l.rendered(t, *loaded.Assigned); !strings.Contains(got, `"podPidsLimit":2`) {
 		t.Errorf("it is started with %s", got)
 	}
-	lost.Base = config.LocalContent(l.Arguments) // of which there is no copy
+	lost.Base = kubeletconfig.LocalContent(l.Arguments) // of which there is no copy
 	if got := l.rendered(t, lost); !strings.Contains(got, `"podPidsLimit":3`) {
 		t.Errorf("without a copy it is started with %s", got)
 	}
@@ -133,25 +133,25 @@ func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 // Without a file to lie over the fault is the node's, told and kept apart from that of a disk.
 func TestLayersWithoutABase(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
-	d := decide.Durable{Assigned: &v, LastKnownGood: &v}
+	d := core.Durable{Assigned: &v, LastKnownGood: &v}
 	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(ownFile); err != nil {
 		t.Fatal(err)
 	}
-	var fault *config.BaseError
+	var fault *kubeletconfig.BaseError
 	if _, err := l.payloads.keep(v.Source, map[string]string{"kubelet": layersPayload}); !errors.As(err, &fault) {
 		t.Errorf("%v", err)
 	}
 	event, again := l.api.eventOf(configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "n", Source: &v.Source, Payload: map[string]string{"kubelet": layersPayload}})
-	if failed, is := event.(decide.SyncFailed); !is || !again || !failed.Problem.OfNode || !strings.HasPrefix(failed.Problem.Words, "the layers cannot be laid over the local configuration: ") {
+	if failed, is := event.(core.SyncFailed); !is || !again || !failed.Problem.OfNode || !strings.HasPrefix(failed.Problem.Words, "the layers cannot be laid over the local configuration: ") {
 		t.Errorf("%+v, again %t", event, again)
 	}
-	if merged := l.payloads.merge(decide.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
+	if merged := l.payloads.merge(core.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
 		t.Errorf("%+v", merged)
 	}
-	var loaded decide.Durable
+	var loaded core.Durable
 	var troubles []string
 	l.payloads.load(&loaded, func(err error) {
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -96,7 +96,7 @@ func (w *leaseWatch) wanted(isDue bool) bool {
 }
 
 // run looks until ctx ends.
-func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
+func (w *leaseWatch) run(ctx context.Context, tell func(core.LeaseSeen)) {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
 	for isDue := true; ; {
@@ -119,10 +119,10 @@ func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 // see is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
 // later renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds. All else is not: a memory that
 // is behind would take an old renewal for a new one, and an API server that has lost etcd would make all nodes roll back.
-func (w *leaseWatch) see(ctx context.Context) decide.LeaseSeen {
+func (w *leaseWatch) see(ctx context.Context) core.LeaseSeen {
 	client, node := w.client()
 	if client == nil {
-		return decide.LeaseSeen{}
+		return core.LeaseSeen{}
 	}
 	before := w.handOver()
 	lease, err := w.look(ctx, client, node, before.Known)
@@ -133,11 +133,11 @@ func (w *leaseWatch) see(ctx context.Context) decide.LeaseSeen {
 	case apierrors.IsNotFound(err):
 		lease = configsync.Lease{}
 	case apierrors.IsForbidden(err):
-		return decide.LeaseSeen{Problem: err.Error()}
+		return core.LeaseSeen{Problem: err.Error()}
 	case err != nil:
-		return decide.LeaseSeen{}
+		return core.LeaseSeen{}
 	}
-	seen := decide.LeaseSeen{Reachable: true, Duration: max(lease.Duration, before.Lasts)}
+	seen := core.LeaseSeen{Reachable: true, Duration: max(lease.Duration, before.Lasts)}
 	if w.remember(before, lease.RenewTime) {
 		seen.Renewed = before.Known && differ(lease.RenewTime, before.RenewTime)
 		seen.RenewedBefore = !before.Known && !before.Before.IsZero() && differ(lease.RenewTime, before.Before)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -55,8 +55,8 @@ func at(after time.Duration) configsync.Lease {
 	return configsync.Lease{RenewTime: leaseTime.Add(after), Duration: 40 * time.Second}
 }
 
-func seen(renewed bool) decide.LeaseSeen {
-	return decide.LeaseSeen{Reachable: true, Renewed: renewed, Duration: 40 * time.Second}
+func seen(renewed bool) core.LeaseSeen {
+	return core.LeaseSeen{Reachable: true, Renewed: renewed, Duration: 40 * time.Second}
 }
 
 // A renewal is a renewTime that differs from the one before: whether it is earlier or later, or far from our own clock, says nothing.
@@ -64,18 +64,18 @@ func TestGlance(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, second       configsync.Lease
 		firstErr, secondErr error
-		want                [2]decide.LeaseSeen
+		want                [2]core.LeaseSeen
 	}{
-		"renewed":                         {at(0), at(10 * time.Second), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
-		"not renewed":                     {at(0), at(0), nil, nil, [2]decide.LeaseSeen{seen(false), seen(false)}},
-		"renewed, the clock was set back": {at(0), at(-10 * time.Minute), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
-		"renewed, the clock was set on":   {at(0), at(24 * time.Hour), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
-		"made":                            {at(0), at(0), noLease, nil, [2]decide.LeaseSeen{{Reachable: true}, seen(true)}},
-		"removed":                         {at(0), at(0), nil, noLease, [2]decide.LeaseSeen{seen(false), {Reachable: true}}},
+		"renewed":                         {at(0), at(10 * time.Second), nil, nil, [2]core.LeaseSeen{seen(false), seen(true)}},
+		"not renewed":                     {at(0), at(0), nil, nil, [2]core.LeaseSeen{seen(false), seen(false)}},
+		"renewed, the clock was set back": {at(0), at(-10 * time.Minute), nil, nil, [2]core.LeaseSeen{seen(false), seen(true)}},
+		"renewed, the clock was set on":   {at(0), at(24 * time.Hour), nil, nil, [2]core.LeaseSeen{seen(false), seen(true)}},
+		"made":                            {at(0), at(0), noLease, nil, [2]core.LeaseSeen{{Reachable: true}, seen(true)}},
+		"removed":                         {at(0), at(0), nil, noLease, [2]core.LeaseSeen{seen(false), {Reachable: true}}},
 		"not allowed": {at(0), at(0), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "n1", errors.New("no")),
-			[2]decide.LeaseSeen{seen(false), {Problem: `leases "n1" is forbidden: no`}}},
-		"the API server fails": {at(0), at(0), nil, apierrors.NewInternalError(errors.New("etcd is down")), [2]decide.LeaseSeen{seen(false), {}}},
-		"no answer at first":   {at(0), at(0), errors.New("connection refused"), nil, [2]decide.LeaseSeen{{}, seen(false)}},
+			[2]core.LeaseSeen{seen(false), {Problem: `leases "n1" is forbidden: no`}}},
+		"the API server fails": {at(0), at(0), nil, apierrors.NewInternalError(errors.New("etcd is down")), [2]core.LeaseSeen{seen(false), {}}},
+		"no answer at first":   {at(0), at(0), errors.New("connection refused"), nil, [2]core.LeaseSeen{{}, seen(false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &leaseServer{lease: test.first, err: test.firstErr}
@@ -136,14 +136,14 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 	for name, test := range map[string]struct {
 		cached, stored configsync.Lease
 		err            error // of etcd
-		want           decide.LeaseSeen
+		want           core.LeaseSeen
 		asked          []bool // after the reference
 	}{
 		"it remembers a renewal":                {at(10 * time.Second), at(0), errors.New("not asked"), seen(true), []bool{true}},
 		"it does not, but etcd does":            {at(0), at(10 * time.Second), nil, seen(true), []bool{true, false}},
 		"neither does":                          {at(0), at(0), nil, seen(false), []bool{true, false}},
 		"it is behind":                          {at(-10 * time.Second), at(0), nil, seen(false), []bool{true, false}},
-		"it does not, and etcd cannot be asked": {at(0), at(0), apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}, []bool{true, false}},
+		"it does not, and etcd cannot be asked": {at(0), at(0), apierrors.NewInternalError(errors.New("etcd is down")), core.LeaseSeen{}, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &leaseServer{lease: at(0)}
@@ -163,7 +163,7 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 
 func TestGlanceWithoutAConnection(t *testing.T) {
 	w := newLeaseWatch(time.Hour, func() (rest.Interface, string) { return nil, "" })
-	if seen := w.see(t.Context()); seen != (decide.LeaseSeen{}) {
+	if seen := w.see(t.Context()); seen != (core.LeaseSeen{}) {
 		t.Errorf("saw %+v", seen)
 	}
 }
@@ -183,7 +183,7 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					w.run(ctx, func(decide.LeaseSeen) { told.Add(1) })
+					w.run(ctx, func(core.LeaseSeen) { told.Add(1) })
 				}()
 				expect := func(when string, want int32) {
 					t.Helper()
@@ -223,7 +223,7 @@ func TestOneLookAStart(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			w.run(ctx, func(decide.LeaseSeen) {})
+			w.run(ctx, func(core.LeaseSeen) {})
 		}()
 		const starts = 5
 		for range starts {

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // stopLeftOvers stops the kubelet of a supervisor that was killed. state.json names it, but may be gone, unreadable or older than it.

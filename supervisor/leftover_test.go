@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 

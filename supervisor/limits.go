@@ -17,20 +17,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // Limits that a kubelet sets on cgroups of the system are looked at before each start, after the kubelet before has ended (package decide). With
 // the kubelet's systemd driver they are properties of a slice as well, which systemd would write again.
 
 // enforcedBy is what a kubelet writes that runs with this; nothing where that is not known, because then it is refused.
-func enforcedBy(e config.Effective) []forecast.Enforced {
+func enforcedBy(e kubeletconfig.Effective) []forecast.Enforced {
 	if !e.Known() {
 		return nil
 	}
@@ -42,7 +42,7 @@ func enforcedBy(e config.Effective) []forecast.Enforced {
 }
 
 // limitsBefore lists what has to be recorded, or written back, before the start with the file; empty for local.
-func (r *runner) limitsBefore(ctx context.Context, do decide.Start, file string, recorded []decide.KeptLimit, bootID string) []decide.LimitSeen {
+func (r *runner) limitsBefore(ctx context.Context, do core.Start, file string, recorded []core.KeptLimit, bootID string) []core.LimitSeen {
 	if do.Unlimited {
 		return nil
 	}
@@ -51,14 +51,14 @@ func (r *runner) limitsBefore(ctx context.Context, do decide.Start, file string,
 		return nil
 	}
 	seen := seeLimits(ctx, enforced, recorded)
-	if decide.PlanLimits(recorded, seen, bootID).Idle(recorded) {
+	if core.PlanLimits(recorded, seen, bootID).Idle(recorded) {
 		return nil
 	}
 	return seen
 }
 
 // seeLimits reads the limits that are recorded, and those that a kubelet is going to set.
-func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []decide.KeptLimit) (seen []decide.LimitSeen) {
+func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []core.KeptLimit) (seen []core.LimitSeen) {
 	var files []string
 	units := map[string]map[string][]string{}
 	property := func(unit, name string, sets []string) {
@@ -84,7 +84,7 @@ func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []dec
 		}
 	}
 	for _, found := range host.Limits(enforced, files) {
-		seen = append(seen, decide.LimitSeen{Limit: decide.Limit{File: found.File}, Value: found.Value, Gone: found.Gone, Sets: found.Sets})
+		seen = append(seen, core.LimitSeen{Limit: core.Limit{File: found.File}, Value: found.Value, Gone: found.Gone, Sets: found.Sets})
 	}
 	for _, unit := range slices.Sorted(maps.Keys(units)) {
 		properties, err := systemd.SliceProperties(ctx, unit)
@@ -96,7 +96,7 @@ func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []dec
 		}
 		for _, name := range slices.Sorted(maps.Keys(units[unit])) {
 			if value, is := properties[name]; is {
-				seen = append(seen, decide.LimitSeen{Limit: decide.Limit{Unit: unit, Property: name}, Value: strconv.FormatUint(value, 10), Sets: units[unit][name]})
+				seen = append(seen, core.LimitSeen{Limit: core.Limit{Unit: unit, Property: name}, Value: strconv.FormatUint(value, 10), Sets: units[unit][name]})
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []dec
 
 // writeBack gives limits the values of before where they are the kubelet's still. Properties of units come first, because systemd writes the files
 // as they say.
-func writeBack(ctx context.Context, limits []decide.KeptLimit) error {
+func writeBack(ctx context.Context, limits []core.KeptLimit) error {
 	var errs []error
 	units := map[string]map[string]uint64{}
 	for _, k := range limits {
@@ -146,7 +146,7 @@ var (
 	limitValue    = regexp.MustCompile(`^(max|-?[0-9]+)$`)
 )
 
-func writeBackFile(k decide.KeptLimit) error {
+func writeBackFile(k core.KeptLimit) error {
 	if !filepath.IsLocal(k.File) || !limitFile.MatchString(filepath.Base(k.File)) || !limitValue.MatchString(k.Before) {
 		return fmt.Errorf("%.64q of %.255q is no limit of a cgroup", k.Before, k.File)
 	}
@@ -189,7 +189,7 @@ func WriteBackLimits(ctx context.Context, stateDir string) (said []string, err e
 }
 
 // LimitsToWriteBack are those, and those that somebody else has changed.
-func LimitsToWriteBack(ctx context.Context, stateDir string) (back []decide.KeptLimit, foreign []decide.LimitSeen, err error) {
+func LimitsToWriteBack(ctx context.Context, stateDir string) (back []core.KeptLimit, foreign []core.LimitSeen, err error) {
 	reader, err := store.Look(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -202,14 +202,14 @@ func LimitsToWriteBack(ctx context.Context, stateDir string) (back []decide.Kept
 		return nil, nil, err
 	}
 	bootID := kubelet.BootID()
-	recorded := slices.DeleteFunc(trial.Limits, func(k decide.KeptLimit) bool { return bootID == "" || k.BootID != bootID })
-	plan := decide.PlanLimits(recorded, seeLimits(ctx, nil, recorded), bootID)
+	recorded := slices.DeleteFunc(trial.Limits, func(k core.KeptLimit) bool { return bootID == "" || k.BootID != bootID })
+	plan := core.PlanLimits(recorded, seeLimits(ctx, nil, recorded), bootID)
 	return plan.Back, plan.Foreign, nil
 }
 
 var errLimits = errors.New("it sets other limits on the host than the one that runs")
 
 // limitsStay tells whether two kubelets set the same limits, so that nothing has to be done between the end of one and the start of the other.
-func limitsStay(now, then config.Effective) bool {
+func limitsStay(now, then kubeletconfig.Effective) bool {
 	return reflect.DeepEqual(enforcedBy(now), enforcedBy(then))
 }

@@ -13,11 +13,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -68,7 +68,7 @@ func (s *scratch) enforcing(pids string) string {
 }
 
 // recorded is what meta/trial has of it.
-func (n *node) recorded() []decide.KeptLimit {
+func (n *node) recorded() []core.KeptLimit {
 	n.t.Helper()
 	reader, err := store.Look(n.options.StateDir)
 	if err != nil {
@@ -88,8 +88,8 @@ func TestLimitsAreWrittenBack(t *testing.T) {
 	n.seed(store.Assigned, "a", s.enforcing("77"))
 	r := n.run()
 	r.awaitHealthy()
-	want := []decide.KeptLimit{{Limit: decide.Limit{File: s.file}, Before: "900", Wrote: []string{"77"}, BootID: kubelet.BootID()}}
-	if got := n.recorded(); !slices.EqualFunc(got, want, func(a, b decide.KeptLimit) bool {
+	want := []core.KeptLimit{{Limit: core.Limit{File: s.file}, Before: "900", Wrote: []string{"77"}, BootID: kubelet.BootID()}}
+	if got := n.recorded(); !slices.EqualFunc(got, want, func(a, b core.KeptLimit) bool {
 		return fmt.Sprint(a.File, a.Before, a.Wrote, a.BootID) == fmt.Sprint(b.File, b.Before, b.Wrote, b.BootID)
 	}) {
 		t.Errorf("recorded %+v, want %+v", got, want)
@@ -149,18 +149,18 @@ func TestWriteBackLimits(t *testing.T) {
 func TestWhatIsNoLimitIsNotWritten(t *testing.T) {
 	victim := written(t, t.TempDir(), "pids.max", "77")
 	up := strings.Repeat("../", 20)
-	for _, k := range []decide.KeptLimit{
-		{Limit: decide.Limit{File: up + victim}, Before: "1"}, {Limit: decide.Limit{File: victim}, Before: "1"},
-		{Limit: decide.Limit{File: "x/cgroup.procs"}, Before: "1"}, {Limit: decide.Limit{File: "x/pids.max"}, Before: "root::0:0"}, {Limit: decide.Limit{Unit: "x.slice", Property: "MemoryMax"}, Before: "max"},
-		{Limit: decide.Limit{Unit: "x.service", Property: "MemoryMax"}, Before: "1"}, {Limit: decide.Limit{Unit: "x.slice", Property: "StartupCPUWeight"}, Before: "1"},
+	for _, k := range []core.KeptLimit{
+		{Limit: core.Limit{File: up + victim}, Before: "1"}, {Limit: core.Limit{File: victim}, Before: "1"},
+		{Limit: core.Limit{File: "x/cgroup.procs"}, Before: "1"}, {Limit: core.Limit{File: "x/pids.max"}, Before: "root::0:0"}, {Limit: core.Limit{Unit: "x.slice", Property: "MemoryMax"}, Before: "max"},
+		{Limit: core.Limit{Unit: "x.service", Property: "MemoryMax"}, Before: "1"}, {Limit: core.Limit{Unit: "x.slice", Property: "StartupCPUWeight"}, Before: "1"},
 	} {
 		k.Wrote = []string{"77"}
-		if err := writeBack(t.Context(), []decide.KeptLimit{k}); err == nil {
+		if err := writeBack(t.Context(), []core.KeptLimit{k}); err == nil {
 			t.Errorf("%+v is written", k.Limit)
 		}
 	}
 	wantFiles(t, filepath.Dir(victim), map[string]string{"pids.max": "77"})
-	if err := writeBack(t.Context(), []decide.KeptLimit{{Limit: decide.Limit{File: "kubelet-supervisor-gone/pids.max"}, Before: "1", Wrote: []string{"77"}}}); err != nil {
+	if err := writeBack(t.Context(), []core.KeptLimit{{Limit: core.Limit{File: "kubelet-supervisor-gone/pids.max"}, Before: "1", Wrote: []string{"77"}}}); err != nil {
 		t.Errorf("a cgroup that is gone: %v", err)
 	}
 }
@@ -175,14 +175,14 @@ func TestNoKubeletWaitsWhereLimitsDiffer(t *testing.T) {
 	}
 	defer l.close()
 	whole := map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
-	l.prover.effectives.keep("runs", config.Identity{}, toldOf(t, whole), false)
+	l.prover.effectives.keep("runs", kubeletconfig.Identity{}, toldOf(t, whole), false)
 	whole["enforceNodeAllocatable"], whole["systemReserved"], whole["systemReservedCgroup"] = []any{"pods", "system-reserved"}, map[string]any{"pid": "77"}, "/x"
-	l.prover.effectives.keep("limits", config.Identity{}, toldOf(t, whole), false)
+	l.prover.effectives.keep("limits", kubeletconfig.Identity{}, toldOf(t, whole), false)
 	for _, row := range []struct {
 		now, then string
 		want      error
 	}{{"runs", "limits", errLimits}, {"limits", "runs", errLimits}, {"runs", "none", errStateFiles}} {
-		do := decide.Park{Version: &decide.Version{Content: row.then}, Runs: &decide.Version{Content: row.now}}
+		do := core.Park{Version: &core.Version{Content: row.then}, Runs: &core.Version{Content: row.now}}
 		if _, err := l.runner.waitingKubelet(t.Context(), do, nil); !errors.Is(err, row.want) {
 			t.Errorf("%s, then %s: %v, want %v", row.now, row.then, err, row.want)
 		}
@@ -191,13 +191,13 @@ func TestNoKubeletWaitsWhereLimitsDiffer(t *testing.T) {
 
 // No kubelet waits at the lock of one that sets other limits.
 func TestLimitsStay(t *testing.T) {
-	read := func(document string) config.Effective {
-		return config.ReadEffective(nil, written(t, t.TempDir(), "kubelet.yaml", document))
+	read := func(document string) kubeletconfig.Effective {
+		return kubeletconfig.ReadEffective(nil, written(t, t.TempDir(), "kubelet.yaml", document))
 	}
 	s := &scratch{name: "/x"}
 	none, some, other := read(fakenode.Configuration("mode: ok")), read(s.enforcing("77")), read(s.enforcing("78"))
 	for _, row := range []struct {
-		now, then config.Effective
+		now, then kubeletconfig.Effective
 		want      bool
 	}{{none, none, true}, {some, some, true}, {some, other, false}, {some, none, false}, {none, some, false}} {
 		if got := limitsStay(row.now, row.then); got != row.want {

@@ -12,8 +12,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 const (
@@ -23,9 +23,9 @@ const (
 )
 
 // lookLocal reads what the kubelet and its local files are now. The error is about the kubelet's binary.
-func (in *inputs) lookLocal() (decide.LocalChanged, error) {
-	identity, err := config.Identify(in.Kubelet, in.Arguments)
-	return decide.LocalChanged{Kubelet: identity, Local: config.LocalContent(in.Arguments)}, err
+func (in *inputs) lookLocal() (core.LocalChanged, error) {
+	identity, err := kubeletconfig.Identify(in.Kubelet, in.Arguments)
+	return core.LocalChanged{Kubelet: identity, Local: kubeletconfig.LocalContent(in.Arguments)}, err
 }
 
 // errLocalChanged calls a start off. Verdicts, trials and what is reported as pending are about the files as the loop knows them, so
@@ -34,7 +34,7 @@ var errLocalChanged = errors.New("the local files changed a moment ago")
 
 // watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
 // them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
-func (w *watches) watchLocal(ctx context.Context, seen decide.LocalChanged) {
+func (w *watches) watchLocal(ctx context.Context, seen core.LocalChanged) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		w.Logger.Warn("local files are only looked at now and then", zap.Error(err))

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -74,7 +74,7 @@ func TestWatchLocal(t *testing.T) {
 			test.change(t, n)
 			select {
 			case event := <-l.events:
-				now := event.(decide.LocalChanged)
+				now := event.(core.LocalChanged)
 				if changed := now.Local != before.Local; changed != test.content {
 					t.Errorf("the content changed: %t", changed)
 				}

@@ -11,14 +11,14 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // decisionLog writes what is decided into the log.
 type decisionLog struct {
 	*inputs
 	connection func() (rest.Interface, string) // of the Node's name
-	phases     []decide.EndedPhase             // that the present decision has ended, and no line has yet
+	phases     []core.EndedPhase               // that the present decision has ended, and no line has yet
 }
 
 // observe writes the lines of one decision, readable on a terminal and rich in a journal.
@@ -34,62 +34,62 @@ func (l *decisionLog) observe(_ context.Context, d *decision) {
 }
 
 // action says what is done now.
-func (l *decisionLog) action(s *decide.State, do decide.Action, because zap.Field) {
+func (l *decisionLog) action(s *core.State, do core.Action, because zap.Field) {
 	running := s.Child.Version
 	switch do := do.(type) {
-	case decide.Save:
+	case core.Save:
 		l.Logger.Debug("writing the state", because)
-	case decide.Prove:
-		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
-	case decide.Foresee:
+	case core.Prove:
+		l.Logger.Info("asking the kubelet whether it accepts "+core.Describe(do.Version), because)
+	case core.Foresee:
 		l.Logger.Debug("looking at what the change would do to running pods", because)
-	case decide.Park:
-		l.Logger.Info("starting the next kubelet, which waits for the end of the one that runs", zap.String("with", decide.Describe(do.Version)))
-	case decide.Unpark:
+	case core.Park:
+		l.Logger.Info("starting the next kubelet, which waits for the end of the one that runs", zap.String("with", core.Describe(do.Version)))
+	case core.Unpark:
 		l.Logger.Info("ending the kubelet that waits", because)
-	case decide.Stop:
+	case core.Stop:
 		l.line(s, zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
-	case decide.Exit:
+	case core.Exit:
 		l.line(s, zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}
 }
 
 // event says what happened.
-func (l *decisionLog) event(s *decide.State, event decide.Event) {
+func (l *decisionLog) event(s *core.State, event core.Event) {
 	running := s.Child.Version
 	switch e := event.(type) {
-	case decide.ChildExited:
+	case core.ChildExited:
 		level := zap.WarnLevel
 		if e.Asked {
 			level = zap.InfoLevel
 		}
 		l.line(s, level, kubeletExited, running, "kubelet exited",
-			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
-	case decide.Proved:
+			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", core.Describe(running)))
+	case core.Proved:
 		l.verdict(s, e)
-	case decide.ParkEnded:
+	case core.ParkEnded:
 		l.Logger.Info("the next kubelet", zap.Bool("waits", e.Waits))
 		if e.Proved.Outcome != 0 {
 			l.verdict(s, e.Proved)
 		}
-	case decide.Foreseen:
+	case core.Foreseen:
 		l.Logger.Info("what the change would do to running pods", zap.Bool("known", e.Known), zap.Int("lost", e.Lost),
 			zap.String("words", e.Words), zap.String("waitsFor", e.WaitsFor), zap.String("warning", e.Warning), zap.Any("obstacles", e.Obstacles))
-	case decide.Healthy:
+	case core.Healthy:
 		l.line(s, zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
-	case decide.Unhealthy:
+	case core.Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
-	case decide.PortSeen:
+	case core.PortSeen:
 		l.port(e)
-	case decide.Hung:
+	case core.Hung:
 		l.line(s, zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
-	case decide.Saved:
+	case core.Saved:
 		if e.Err != nil {
 			l.line(s, zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
-	case decide.SyncFailed:
+	case core.SyncFailed:
 		l.line(s, zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
-	case decide.HostStopping:
+	case core.HostStopping:
 		l.line(s, zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
 }
@@ -97,13 +97,13 @@ func (l *decisionLog) event(s *decide.State, event decide.Event) {
 // warning says what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could not
 // be read at the boot has been said.
 func (l *decisionLog) warning(d *decision) {
-	booted, _ := d.event.(decide.Booted)
+	booted, _ := d.event.(core.Booted)
 	if now := d.after.Warning; now != "" && now != d.before.Warning && now != booted.Warning {
 		l.Logger.Warn(now)
 	}
 }
 
-func (l *decisionLog) port(e decide.PortSeen) {
+func (l *decisionLog) port(e core.PortSeen) {
 	if e.HeldBy == "" {
 		l.Logger.Info("no other process is seen at the kubelet's healthz port any more")
 		return
@@ -111,12 +111,12 @@ func (l *decisionLog) port(e decide.PortSeen) {
 	l.Logger.Warn("the kubelet cannot become healthy: " + e.HeldBy)
 }
 
-func (l *decisionLog) verdict(s *decide.State, e decide.Proved) {
-	var asked *decide.Version
+func (l *decisionLog) verdict(s *core.State, e core.Proved) {
+	var asked *core.Version
 	switch do := s.Doing.(type) {
-	case decide.Prove:
+	case core.Prove:
 		asked = do.Version
-	case decide.Park:
+	case core.Park:
 		asked = do.Version
 	}
 	fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}
@@ -131,7 +131,7 @@ func (l *decisionLog) verdict(s *decide.State, e decide.Proved) {
 
 // line writes a line about a decision, and v, the configuration that it is about. All that comes as one inline object, by which a log for
 // people knows what to leave out.
-func (l *decisionLog) line(s *decide.State, level zapcore.Level, id messageID, v *decide.Version, words string, fields ...zap.Field) {
+func (l *decisionLog) line(s *core.State, level zapcore.Level, id messageID, v *core.Version, words string, fields ...zap.Field) {
 	if entry := l.Logger.Check(level, words); entry != nil {
 		_, node := l.connection()
 		entry.Write(append(fields, zap.Inline(about{message: id, phase: s.Phase(), version: v, node: node, ended: l.takePhase()}))...)
@@ -139,7 +139,7 @@ func (l *decisionLog) line(s *decide.State, level zapcore.Level, id messageID, v
 }
 
 // takePhase gives a phase that the decision has ended, which one of its lines carries.
-func (l *decisionLog) takePhase() *decide.EndedPhase {
+func (l *decisionLog) takePhase() *core.EndedPhase {
 	if len(l.phases) == 0 {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (l *decisionLog) takePhase() *decide.EndedPhase {
 }
 
 // endPhases writes a line for each ended phase that no other line of the decision carries.
-func (l *decisionLog) endPhases(s *decide.State) {
+func (l *decisionLog) endPhases(s *core.State) {
 	for len(l.phases) > 0 {
 		ended := l.phases[0]
 		l.line(s, zap.InfoLevel, phaseEnded, ended.To, fmt.Sprintf("%s of the change took %s", ended.Phase, ended.Took.Round(time.Millisecond)))

@@ -9,10 +9,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // ErrUsage marks errors that a person has to correct on the command line.
@@ -22,7 +22,7 @@ var ErrUsage = errors.New("usage")
 type loop struct {
 	*inputs
 	*workers
-	state     decide.State
+	state     core.State
 	due       time.Duration      // when the next decision is, though nothing happens; negative: never
 	observers []decisionObserver // in this order
 	runner    *runner
@@ -104,17 +104,17 @@ func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 }
 
 // begin is the first decision of a supervisor that starts.
-func (l *loop) begin(life lifetimes) decide.LocalChanged {
+func (l *loop) begin(life lifetimes) core.LocalChanged {
 	booted := l.boot()
 	if l.payloads.store != nil {
-		collectAsides(config.RootDir(l.Arguments), booted.Disk.Asides) // of a supervisor that was killed before it did
+		collectAsides(kubeletconfig.RootDir(l.Arguments), booted.Disk.Asides) // of a supervisor that was killed before it did
 	}
 	l.handle(life, booted)
-	return decide.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
+	return core.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
 }
 
 // run selects over events, after the first decision, until the core says Exit.
-func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
+func (l *loop) run(life lifetimes, first func(lifetimes) core.LocalChanged) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	quiet := time.NewTimer(l.idle.after)
@@ -125,7 +125,7 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	frozen := l.state.Frozen // handed over, perhaps
 	l.spawn(func() { l.watches.watchLocal(life.over, seen) })
 	l.spawn(func() {
-		systemd.WatchShutdown(life.over, l.Logger, frozen, func(stopping bool) { l.send(life.over, decide.HostStopping{CalledOff: !stopping}) })
+		systemd.WatchShutdown(life.over, l.Logger, frozen, func(stopping bool) { l.send(life.over, core.HostStopping{CalledOff: !stopping}) })
 	})
 	l.spawn(func() { l.runner.kubelets.FollowOutput(life.over) })
 	l.spawn(func() { l.watches.watchCluster(life.over) })
@@ -138,13 +138,13 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	for {
 		l.continueReload(life.over)
 		l.arm(alarm)
-		var event decide.Event
+		var event core.Event
 		select {
 		case event = <-l.events:
 		case event = <-l.runner.question.answers:
 			l.runner.question = question{}
 		case <-alarm.C:
-			event = decide.Ticked{}
+			event = core.Ticked{}
 		case <-l.manager.Pulse:
 			continue
 		case <-quiet.C:
@@ -165,7 +165,7 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 				l.manager.Stopping(l.StopTimeout)
 			}
 		case <-stopAsked:
-			stopAsked, event = nil, decide.StopAsked{}
+			stopAsked, event = nil, core.StopAsked{}
 			l.manager.Stopping(l.StopTimeout)
 		}
 		if done := l.handle(life, event); done {
@@ -185,10 +185,10 @@ func (l *loop) arm(alarm *time.Timer) {
 }
 
 // handle decides about one event, tells the observers and carries the step out. It returns true when the loop is over.
-func (l *loop) handle(life lifetimes, event decide.Event) bool {
+func (l *loop) handle(life lifetimes, event core.Event) bool {
 	d := decision{event: event, before: l.state}
-	d.after, d.step = decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
-	d.shown, d.due = decide.Report(d.after)
+	d.after, d.step = core.Decide(l.state, core.Moment{Now: steadyTime(), Wall: time.Now()}, event)
+	d.shown, d.due = core.Report(d.after)
 	l.state, l.due = d.after, d.step.Wake
 	for _, o := range l.observers {
 		o.observe(life.over, &d)
@@ -197,11 +197,11 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 }
 
 // request turns a person's request into an event.
-func (l *loop) request(ctx context.Context, request Request) decide.Event {
+func (l *loop) request(ctx context.Context, request Request) core.Event {
 	l.api.reconsider()
 	if request == RetryNow {
 		l.record.Generation++
-		return decide.Retry{}
+		return core.Retry{}
 	}
 	if l.Successor != nil {
 		l.beginReload(ctx)
@@ -211,7 +211,7 @@ func (l *loop) request(ctx context.Context, request Request) decide.Event {
 	changed, err := l.lookLocal()
 	if err != nil {
 		l.Logger.Warn("the kubelet or its local files cannot be read", zap.Error(err))
-		return decide.Ticked{}
+		return core.Ticked{}
 	}
 	return changed
 }

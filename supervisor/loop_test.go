@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -104,7 +104,7 @@ func TestARefusedConfiguration(t *testing.T) {
 	n.seed(store.Assigned, "bad", fakenode.Configuration("mode: refuse, words: maxPods must not be -1"))
 	r := n.run()
 	record := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == "Refused" })
-	if record.Runs != nil || record.Config.Error != decide.ValidateError || !strings.Contains(record.Condition.Message, "maxPods must not be -1") {
+	if record.Runs != nil || record.Config.Error != core.ValidateError || !strings.Contains(record.Condition.Message, "maxPods must not be -1") {
 		t.Errorf("recorded %+v", record)
 	}
 	if got := n.events("start"); got != "start" {
@@ -119,7 +119,7 @@ func TestADeadlyConfigurationIsRolledBack(t *testing.T) {
 	begun := time.Now()
 	r := n.run()
 	record := r.await("the rollback", func(record Record) bool { return record.Healthy && record.Condition.Reason == "RolledBack" })
-	if record.Runs != nil || record.Config.Error != decide.RunError {
+	if record.Runs != nil || record.Config.Error != core.RunError {
 		t.Errorf("recorded %+v", record)
 	}
 	for _, want := range []string{"using last-known-good (default)", "exited 3 times in its trial", "exit code 1", "no such cgroup"} {

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -212,7 +212,7 @@ func (f *foresight) compareLost(ctx context.Context) {
 
 // observe begins to look for lost pods once a kubelet is healthy again.
 func (f *foresight) observe(over context.Context, d *decision) {
-	if _, is := d.event.(decide.Healthy); !is {
+	if _, is := d.event.(core.Healthy); !is {
 		return
 	}
 	if restart := f.lost.take(); restart > 0 {
@@ -241,7 +241,7 @@ func (f *foresight) countLost(ctx context.Context, restart int) {
 		ends = append(ends, f.endedStaticPods(ctx)...)
 		looks++
 		if names, news := f.lost.miss(restart, ends); len(news) > 0 {
-			f.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
+			f.send(ctx, core.PodsLost{Words: lostWords(names), New: news})
 		}
 	}
 }

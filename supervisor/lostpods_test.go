@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -254,7 +254,7 @@ func TestCountLost(t *testing.T) {
 			close(l.events)
 			var told map[string]int
 			for event := range l.events {
-				told = event.(decide.PodsLost).New
+				told = event.(core.PodsLost).New
 			}
 			if !maps.Equal(told, row.want) {
 				t.Errorf("told was %v, want %v", told, row.want)
@@ -273,7 +273,7 @@ func TestCountLostOfAChangeThatNoLookKnew(t *testing.T) {
 	if len(l.events) != 1 {
 		t.Fatalf("%d events were told", len(l.events))
 	}
-	if told := (<-l.events).(decide.PodsLost); told.Words != "running pods lost at the restart: 1: default/b" {
+	if told := (<-l.events).(core.PodsLost); told.Words != "running pods lost at the restart: 1: default/b" {
 		t.Errorf("told was %+v", told)
 	}
 }
@@ -284,7 +284,7 @@ func TestCountLostStaticPods(t *testing.T) {
 		edit func(file string) error
 		want map[string]int
 	}{
-		"ended by the restart": {func(string) error { return nil }, map[string]int{decide.StaticPodEnded: 1}},
+		"ended by the restart": {func(string) error { return nil }, map[string]int{core.StaticPodEnded: 1}},
 		"its file was edited": {func(file string) error {
 			return os.WriteFile(file, []byte(strings.ReplaceAll(aManifest, "pause", "other")), 0o600)
 		}, nil},
@@ -313,9 +313,9 @@ func TestCountLostStaticPods(t *testing.T) {
 			}
 			l.foresight.countLost(t.Context(), l.foresight.lost.take())
 			close(l.events)
-			var told decide.PodsLost
+			var told core.PodsLost
 			for event := range l.events {
-				told = event.(decide.PodsLost)
+				told = event.(core.PodsLost)
 			}
 			if !maps.Equal(told.New, row.want) || row.want != nil && told.Words != "running pods lost at the restart: 1: default/s-n1" {
 				t.Errorf("told was %+v, want %v", told, row.want)

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 )
 
 // A staticSight is the static pods that run, and where to look for them after a restart.
@@ -46,7 +46,7 @@ func (f *foresight) endedStaticPods(ctx context.Context) (ends []forecast.End) {
 	}
 	for _, pod := range before.pods {
 		if pod.EndedIn(after) {
-			ends = append(ends, forecast.End{UID: types.UID(pod.Sandbox), Reason: decide.StaticPodEnded, Rejected: true})
+			ends = append(ends, forecast.End{UID: types.UID(pod.Sandbox), Reason: core.StaticPodEnded, Rejected: true})
 		}
 	}
 	return ends

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/reference/contract.md). None is used anew.
@@ -61,9 +61,9 @@ var eventMessages = map[string]messageID{
 type about struct {
 	message messageID
 	phase   string
-	version *decide.Version
+	version *core.Version
 	node    string
-	ended   *decide.EndedPhase // of a change, by what the line is about
+	ended   *core.EndedPhase // of a change, by what the line is about
 }
 
 // MarshalLogObject gives the fields their names (docs/reference/contract.md).
@@ -86,14 +86,14 @@ func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	return nil
 }
 
-func sourceName(v *decide.Version) string {
+func sourceName(v *core.Version) string {
 	if v == nil {
 		return nodev1.Local
 	}
 	return nodev1.FieldText(&v.Source)
 }
 
-func levelOf(e decide.NodeEvent) zapcore.Level {
+func levelOf(e core.NodeEvent) zapcore.Level {
 	if e.Type == corev1.EventTypeWarning {
 		return zap.WarnLevel
 	}

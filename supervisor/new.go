@@ -9,19 +9,19 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // wire makes the parts of a supervisor, and opens nothing.
 func wire(o Options) *loop {
-	in := &inputs{Options: o, arguments: config.ParseArguments(o.Arguments)}
+	in := &inputs{Options: o, arguments: commandline.Parse(o.Arguments)}
 	in.Standalone, in.Parking = in.kubeconfig() == "", lockFileOf(o) != ""
-	w := &workers{events: make(chan decide.Event, 64)}
-	l := &loop{inputs: in, workers: w, payloads: newPayloads(in), metrics: newMetrics(o), state: decide.New(in.Settings), idle: newIdle(), due: -1,
+	w := &workers{events: make(chan core.Event, 64)}
+	l := &loop{inputs: in, workers: w, payloads: newPayloads(in), metrics: newMetrics(o), state: core.New(in.Settings), idle: newIdle(), due: -1,
 		reload: reload{checks: make(chan successorCheck)}}
 	l.prover = &prover{inputs: in, payloads: l.payloads,
 		preflight: &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}}

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // ErrNextStart ends a supervisor with whose command line no kubelet starts, where its unit has another one now: systemd starts it with that.
@@ -36,15 +36,15 @@ type nextStart struct {
 // that is, says nothing: a kubelet that does not know a flag exits before all else.
 func (n *nextStart) observe(ctx context.Context, d *decision) {
 	switch e := d.event.(type) {
-	case decide.Healthy:
+	case core.Healthy:
 		n.failures = 0
-	case decide.ChildExited:
+	case core.ChildExited:
 		if e.Asked || d.after.Child.Version != nil {
 			return
 		}
 		n.failures++
 	}
-	_, exited := d.event.(decide.ChildExited)
+	_, exited := d.event.(core.ChildExited)
 	if !exited || n.NextStart == nil || n.asking || d.after.Stopping || d.after.Frozen || n.failures%max(n.TrialFailures, 1) != 0 {
 		return
 	}
@@ -59,16 +59,16 @@ func (n *nextStart) observe(ctx context.Context, d *decision) {
 }
 
 // hear takes the answer.
-func (n *nextStart) hear(better []string) (event decide.Event) {
+func (n *nextStart) hear(better []string) (event core.Event) {
 	n.asking = false
 	if better == nil || n.failures == 0 {
-		return decide.Ticked{}
+		return core.Ticked{}
 	}
 	if err := keepEndedFor(n.RunDir, better); err != nil {
 		n.Logger.Warn("it cannot be noted for which command line this supervisor ends", zap.Error(err))
 	}
 	n.superseded = ErrNextStart
-	return decide.StopAsked{}
+	return core.StopAsked{}
 }
 
 // betterNextStart gives the unit's command line where it is another one now, which the kubelet accepts. What is not known changes nothing.
@@ -93,7 +93,7 @@ func (n *nextStart) betterNextStart(ctx context.Context) []string {
 	verdict := ask.Check(ctx, kubelet.Candidate{}, nil)
 	n.Logger.Warn("the unit has another command line for the kubelet than it had when this supervisor started",
 		zap.Stringer("verdict", verdict.Outcome), zap.String("words", verdict.Words))
-	if verdict.Outcome != config.Accepted {
+	if verdict.Outcome != kubeletconfig.Accepted {
 		return nil
 	}
 	return words

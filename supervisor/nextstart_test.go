@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -119,17 +119,17 @@ func TestNoSupervisorEndsTwiceForTheSameWords(t *testing.T) {
 // As long as something else than local fails, there is a fallback: other flags of the unit are taken by nobody's crash.
 func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 	for name, test := range map[string]struct {
-		child            decide.Child
+		child            core.Child
 		stopping, frozen bool
-		event            decide.Event
+		event            core.Event
 		asks             bool
 	}{
-		"local ends":                      {event: decide.ChildExited{Code: 1}, asks: true},
-		"what is assigned ends":           {child: decide.Child{Version: &decide.Version{Content: "deadly"}}, event: decide.ChildExited{Code: 1}},
-		"local is ended by us":            {event: decide.ChildExited{Asked: true}},
-		"a kubelet of local gets healthy": {event: decide.Healthy{}},
-		"a stop was asked for":            {stopping: true, event: decide.ChildExited{Code: 1}},
-		"the host shuts down":             {frozen: true, event: decide.ChildExited{Code: 1}},
+		"local ends":                      {event: core.ChildExited{Code: 1}, asks: true},
+		"what is assigned ends":           {child: core.Child{Version: &core.Version{Content: "deadly"}}, event: core.ChildExited{Code: 1}},
+		"local is ended by us":            {event: core.ChildExited{Asked: true}},
+		"a kubelet of local gets healthy": {event: core.Healthy{}},
+		"a stop was asked for":            {stopping: true, event: core.ChildExited{Code: 1}},
+		"the host shuts down":             {frozen: true, event: core.ChildExited{Code: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
@@ -159,7 +159,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 		l.nextStart.asking, l.nextStart.failures = true, failures
 		l.Logger, l.RunDir = zap.NewNop(), t.TempDir()
 		event := l.nextStart.hear([]string{"/usr/bin/kubelet"})
-		if got := errors.Is(l.nextStart.superseded, ErrNextStart); got != ends || (event == decide.StopAsked{}) != ends || l.nextStart.asking {
+		if got := errors.Is(l.nextStart.superseded, ErrNextStart); got != ends || (event == core.StopAsked{}) != ends || l.nextStart.asking {
 			t.Errorf("after %d failures: %#v, %v", failures, event, l.nextStart.superseded)
 		}
 	}

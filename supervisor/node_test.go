@@ -22,9 +22,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -53,7 +53,7 @@ func newNode(t *testing.T) *node {
 		Kubelet: n.path("bin/kubelet"),
 		Arguments: []string{"--config=" + n.local, "--root-dir=" + n.path("kubelet"), "--healthz-port", strconv.Itoa(n.port),
 			"--container-runtime-endpoint=unix://" + runtime},
-		Settings: decide.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: fakenode.Patience,
+		Settings: core.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: fakenode.Patience,
 			HealthThatCounts: time.Second, SaveRetryAfter: time.Second},
 		StateDir:    n.path("state"),
 		RunDir:      n.path("run"),

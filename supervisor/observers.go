@@ -6,19 +6,19 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // A decision is what the core made of one event.
 type decision struct {
-	event         decide.Event
-	before, after decide.State
-	step          decide.Step
-	shown         decide.Statement // what the Node should show now
-	due           bool             // it may be shown
+	event         core.Event
+	before, after core.State
+	step          core.Step
+	shown         core.Statement // what the Node should show now
+	due           bool           // it may be shown
 }
 
 // A decisionObserver is told of each decision, by the loop, before its action is begun: the log says that the kubelet is stopped before it is. It changes
@@ -46,7 +46,7 @@ func (u unitStatus) observe(_ context.Context, d *decision) {
 
 const statusLimit = 300 // bytes of what systemctl status shows
 
-func statusLine(shown decide.Statement) string {
+func statusLine(shown core.Statement) string {
 	parts := slices.Clone(shown.Parts)
 	parts[0] = shown.Reason + ": " + parts[0]
 	return bounded.Parts(statusLimit, parts...)

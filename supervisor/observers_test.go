@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // listener notes decisions, and whether the kubelet was being started when it was told of them.
@@ -36,14 +36,14 @@ func TestObserversComeBeforeTheAction(t *testing.T) {
 	defer end()
 	told := &listener{runner: l.runner}
 	l.observers = append(l.observers, told)
-	l.runner.lastStarted = &decide.Version{} // the start of the local configuration puts nil there
+	l.runner.lastStarted = &core.Version{} // the start of the local configuration puts nil there
 	booted := l.boot()
 	l.handle(lifetimes{asked: ctx, over: ctx}, booted)
 	if len(told.decisions) != 1 || told.late || l.runner.lastStarted != nil {
 		t.Fatalf("told of %d decisions, late %t; started last is %v", len(told.decisions), told.late, l.runner.lastStarted)
 	}
 	d := told.decisions[0]
-	if want, _ := decide.Report(l.state); d.before.Booted || !d.after.Booted || d.shown.Message != want.Message {
+	if want, _ := core.Report(l.state); d.before.Booted || !d.after.Booted || d.shown.Message != want.Message {
 		t.Errorf("told of %+v", d)
 	}
 	if l.record.Condition.Message != d.shown.Message {

@@ -12,10 +12,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 )
 
 const (
@@ -33,7 +34,7 @@ type startLook struct {
 
 // Obstacles are what keeps a kubelet with this command line, without the binary, from starting on this host now, where the kubelet has told what
 // it would run with.
-func Obstacles(ctx context.Context, arguments []string, effective config.Effective) []decide.Obstacle {
+func Obstacles(ctx context.Context, arguments []string, effective kubeletconfig.Effective) []core.Obstacle {
 	look := startLook{arguments: arguments}
 	found := look.obstacles(effective)
 	if effective.Told {
@@ -43,23 +44,23 @@ func Obstacles(ctx context.Context, arguments []string, effective config.Effecti
 }
 
 // obstacles are those that last until somebody removes them.
-func (l startLook) obstacles(effective config.Effective) (found []decide.Obstacle) {
+func (l startLook) obstacles(effective kubeletconfig.Effective) (found []core.Obstacle) {
 	settings, known := effective.StartSettings()
 	if words := l.swap(settings); words != "" && known {
-		found = append(found, decide.Obstacle{Kind: decide.ObstacleSwap, Words: words})
+		found = append(found, core.Obstacle{Kind: core.ObstacleSwap, Words: words})
 	}
 	now := time.Now
 	if l.now != nil {
 		now = l.now
 	}
 	rotates := settings.RotateCertificates || !known
-	if words := credentialObstacle(config.ParseArguments(l.arguments), rotates, now()); words != "" {
-		found = append(found, decide.Obstacle{Kind: decide.ObstacleCredential, Words: shortObstacle(words)})
+	if words := credentialObstacle(commandline.Parse(l.arguments), rotates, now()); words != "" {
+		found = append(found, core.Obstacle{Kind: core.ObstacleCredential, Words: shortObstacle(words)})
 	}
 	return found
 }
 
-func (l startLook) swap(settings config.StartSettings) string {
+func (l startLook) swap(settings kubeletconfig.StartSettings) string {
 	if !settings.FailSwapOn {
 		return ""
 	}
@@ -79,7 +80,7 @@ func (l startLook) swap(settings config.StartSettings) string {
 
 // runtime is the obstacle of a container runtime that does not answer. Of one that was asked just before, only a refusal is one: an answer that
 // does not come is waited for there.
-func (l startLook) runtime(ctx context.Context, effective config.Effective, asked string) []decide.Obstacle {
+func (l startLook) runtime(ctx context.Context, effective kubeletconfig.Effective, asked string) []core.Obstacle {
 	endpoint, ask := l.endpoint(effective), host.RuntimeAnswers
 	switch endpoint {
 	case "":
@@ -94,13 +95,13 @@ func (l startLook) runtime(ctx context.Context, effective config.Effective, aske
 		return nil
 	}
 	words := fmt.Sprintf("the container runtime at %s does not answer: %v", endpoint, err)
-	return []decide.Obstacle{{Kind: decide.ObstacleRuntime, Words: shortObstacle(words)}}
+	return []core.Obstacle{{Kind: core.ObstacleRuntime, Words: shortObstacle(words)}}
 }
 
 // endpoint is the container runtime's. Before Kubernetes 1.27 it is a matter of the command line.
-func (l startLook) endpoint(effective config.Effective) string {
+func (l startLook) endpoint(effective kubeletconfig.Effective) string {
 	settings, _ := effective.StartSettings()
-	return cmp.Or(settings.RuntimeEndpoint, config.ParseArguments(l.arguments).ContainerRuntimeEndpoint)
+	return cmp.Or(settings.RuntimeEndpoint, commandline.Parse(l.arguments).ContainerRuntimeEndpoint)
 }
 
 func shortObstacle(words string) string { return bounded.Text(bounded.Line(words), obstacleLimit) }
@@ -112,7 +113,7 @@ func (in *inputs) looksAtStart() startLook {
 
 // obstaclesOf are those of a change to a configuration, as far as the kubelet has told it. The forecast has asked the runtime at the endpoint
 // asked; "" for none.
-func (f *foresight) obstaclesOf(ctx context.Context, then config.Effective, asked string) []decide.Obstacle {
+func (f *foresight) obstaclesOf(ctx context.Context, then kubeletconfig.Effective, asked string) []core.Obstacle {
 	look := f.looksAtStart()
 	found := look.obstacles(then)
 	if then.Told {
@@ -123,17 +124,17 @@ func (f *foresight) obstaclesOf(ctx context.Context, then config.Effective, aske
 
 // watchObstacles tells the loop what the next start of the kubelet would meet, whenever that differs from before, until ctx ends. Two looks have
 // to find an obstacle: a file may just be written.
-func (w *watches) watchObstacles(ctx context.Context, told []decide.Obstacle) {
+func (w *watches) watchObstacles(ctx context.Context, told []core.Obstacle) {
 	path := w.arguments.Kubeconfig
 	before := told
 	for ctx.Err() == nil {
-		content, _ := config.ReadFile(path)
+		content, _ := kubeletconfig.ReadFile(path)
 		runs, _ := w.effectives.running()
 		found := w.looksAtStart().obstacles(runs)
 		if isSure := len(found) == 0 || slices.Equal(found, before); isSure && !slices.Equal(found, told) {
 			told = found
 			w.logObstacles(found)
-			w.send(ctx, decide.ObstaclesSeen{Obstacles: found})
+			w.send(ctx, core.ObstaclesSeen{Obstacles: found})
 		}
 		before = found
 		if path != "" {
@@ -147,7 +148,7 @@ func (w *watches) watchObstacles(ctx context.Context, told []decide.Obstacle) {
 	}
 }
 
-func (w *watches) logObstacles(found []decide.Obstacle) {
+func (w *watches) logObstacles(found []core.Obstacle) {
 	if len(found) == 0 {
 		w.Logger.Info("a kubelet would start again on this host")
 	}

@@ -15,8 +15,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 func noSwap() ([]string, error) { return nil, nil }
@@ -28,35 +28,35 @@ func TestObstaclesOfAChange(t *testing.T) {
 		then   map[string]any // in addition
 		swaps  func() ([]string, error)
 		change func(t *testing.T, l *loop)
-		want   map[decide.ObstacleKind]string
+		want   map[core.ObstacleKind]string
 	}{
 		"nothing":              {nil, noSwap, nil, nil},
-		"swap":                 {nil, zram, nil, map[decide.ObstacleKind]string{decide.ObstacleSwap: "swap is on (/dev/zram0), and failSwapOn is true"}},
+		"swap":                 {nil, zram, nil, map[core.ObstacleKind]string{core.ObstacleSwap: "swap is on (/dev/zram0), and failSwapOn is true"}},
 		"swap that is allowed": {map[string]any{"failSwapOn": false}, zram, nil, nil},
 		"swap that nobody can tell": {nil, func() ([]string, error) { return nil, errors.New("no") }, nil,
-			map[decide.ObstacleKind]string{decide.ObstacleSwap: "cannot be read"}},
+			map[core.ObstacleKind]string{core.ObstacleSwap: "cannot be read"}},
 		"an expired certificate": {nil, noSwap, func(t *testing.T, l *loop) {
 			l.Arguments = append(l.Arguments, "--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", someKubeconfig(inline(t, nodeOne, past))), "--cert-dir="+t.TempDir())
-		}, map[decide.ObstacleKind]string{decide.ObstacleCredential: "expired on"}},
+		}, map[core.ObstacleKind]string{core.ObstacleCredential: "expired on"}},
 		"another runtime, which is not there": {map[string]any{"containerRuntimeEndpoint": "unix:///none.sock"}, noSwap, nil,
-			map[decide.ObstacleKind]string{decide.ObstacleRuntime: "the container runtime at unix:///none.sock does not answer: "}},
+			map[core.ObstacleKind]string{core.ObstacleRuntime: "the container runtime at unix:///none.sock does not answer: "}},
 		"the runtime is gone": {nil, noSwap, func(t *testing.T, l *loop) {
 			gone := toldOf(t, map[string]any{"maxPods": 110, "containerRuntimeEndpoint": "unix:///none.sock"})
-			l.prover.effectives.keep("runs", config.Identity{}, gone, false)
-			l.prover.effectives.keep("one", config.Identity{}, gone, false)
-			l.prover.effectives.begin("runs", config.Identity{})
-		}, map[decide.ObstacleKind]string{decide.ObstacleRuntime: "unix:///none.sock"}},
+			l.prover.effectives.keep("runs", kubeletconfig.Identity{}, gone, false)
+			l.prover.effectives.keep("one", kubeletconfig.Identity{}, gone, false)
+			l.prover.effectives.begin("runs", kubeletconfig.Identity{})
+		}, map[core.ObstacleKind]string{core.ObstacleRuntime: "unix:///none.sock"}},
 		"what is to run is not known": {nil, zram, func(_ *testing.T, l *loop) { l.prover.effectives.list = l.prover.effectives.list[:1] }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
 			l.swaps = row.swaps
 			if len(row.then) > 0 {
-				tree := l.prover.effectives.find("one", config.Identity{}).Tree()
+				tree := l.prover.effectives.find("one", kubeletconfig.Identity{}).Tree()
 				for field, value := range row.then {
 					tree[field] = value
 				}
-				l.prover.effectives.keep("one", config.Identity{}, toldOf(t, tree), false)
+				l.prover.effectives.keep("one", kubeletconfig.Identity{}, toldOf(t, tree), false)
 			}
 			if row.change != nil {
 				row.change(t, l)
@@ -100,8 +100,8 @@ func TestTheHostIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := wire(Options{})
 		l.Logger, l.swaps = zap.NewNop(), noSwap
-		l.prover.effectives.keep("runs", config.Identity{}, toldOf(t, map[string]any{}), false)
-		l.prover.effectives.begin("runs", config.Identity{})
+		l.prover.effectives.keep("runs", kubeletconfig.Identity{}, toldOf(t, map[string]any{}), false)
+		l.prover.effectives.begin("runs", kubeletconfig.Identity{})
 		var on atomic.Bool
 		l.swaps = func() ([]string, error) {
 			if on.Load() {
@@ -118,7 +118,7 @@ func TestTheHostIsWatched(t *testing.T) {
 				t.Fatalf("%d events, want %d", len(l.events), want)
 			}
 			if want > 0 {
-				if e := (<-l.events).(decide.ObstaclesSeen); len(e.Obstacles) != obstacles {
+				if e := (<-l.events).(core.ObstaclesSeen); len(e.Obstacles) != obstacles {
 					t.Errorf("heard %+v", e)
 				}
 			}

@@ -9,17 +9,17 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // Options are what `run` was asked to do. Folders are absolute.
 type Options struct {
-	Kubelet         string   // path of the kubelet binary
-	Arguments       []string // its command line, without the binary; never edited
-	decide.Settings          // what the core needs; Standalone is found out here
-	StateDir        string
-	RunDir          string
-	Namespaces      []string // that sources may come from; "*" = all
+	Kubelet       string   // path of the kubelet binary
+	Arguments     []string // its command line, without the binary; never edited
+	core.Settings          // what the core needs; Standalone is found out here
+	StateDir      string
+	RunDir        string
+	Namespaces    []string // that sources may come from; "*" = all
 
 	StopTimeout time.Duration // from SIGTERM to SIGKILL
 	Preflight   string        // auto, always or never

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
 )
@@ -33,7 +33,7 @@ const (
 )
 
 // looking is a loop that knows what runs and what is to run, with maxPods 1, and asks such an API server.
-func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, decide.Foresee) {
+func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, core.Foresee) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch answer := api[r.URL.Path].(type) {
@@ -61,13 +61,13 @@ func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, decide.
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	whole := func(maxPods int) config.Effective {
+	whole := func(maxPods int) kubeletconfig.Effective {
 		return toldOf(t, map[string]any{"maxPods": maxPods, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix://" + socket})
 	}
-	l.prover.effectives.keep("runs", config.Identity{}, whole(110), false)
-	l.prover.effectives.keep("one", config.Identity{}, whole(1), false)
-	l.prover.effectives.begin("runs", config.Identity{})
-	return l, decide.Foresee{Change: decide.Change{Runs: "runs", Content: "one"}, Version: &decide.Version{Content: "one"}, RunsVersion: &decide.Version{Content: "runs"}, MayAsk: true}
+	l.prover.effectives.keep("runs", kubeletconfig.Identity{}, whole(110), false)
+	l.prover.effectives.keep("one", kubeletconfig.Identity{}, whole(1), false)
+	l.prover.effectives.begin("runs", kubeletconfig.Identity{})
+	return l, core.Foresee{Change: core.Change{Runs: "runs", Content: "one"}, Version: &core.Version{Content: "one"}, RunsVersion: &core.Version{Content: "runs"}, MayAsk: true}
 }
 
 // A look without an answer of the API server knows of no loss, and is none that knows: who has not answered is waited for.
@@ -89,13 +89,13 @@ func TestWhoHasNotAnswered(t *testing.T) {
 		"nobody":                 {answers{}, "reading Node n1", nil},
 		"the runtime": {answers{node: nodeAnswer, pods: podsAnswer}, "asking the container runtime", func(l *loop) {
 			silent := toldOf(t, map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix:///none.sock"})
-			l.prover.effectives.keep("runs", config.Identity{}, silent, false)
-			l.prover.effectives.keep("one", config.Identity{}, silent, false)
-			l.prover.effectives.begin("runs", config.Identity{})
+			l.prover.effectives.keep("runs", kubeletconfig.Identity{}, silent, false)
+			l.prover.effectives.keep("one", kubeletconfig.Identity{}, silent, false)
+			l.prover.effectives.begin("runs", kubeletconfig.Identity{})
 		}},
 		"no connection": {answers{}, errOffline.Error(), func(l *loop) { l.api.client = nil }},
 		"what runs was forgotten": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that runs: " + errNeverTold.Error(), func(l *loop) {
-			l.prover.effectives.begin("another", config.Identity{})
+			l.prover.effectives.begin("another", kubeletconfig.Identity{})
 			l.prover.effectives.list = l.prover.effectives.list[1:]
 		}},
 		"the files of static pods": {answers{node: nodeAnswer, pods: podsAnswer}, "static pods", func(l *loop) {
@@ -104,12 +104,12 @@ func TestWhoHasNotAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			unreadable := toldOf(t, map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix:///none.sock", "staticPodPath": path})
-			l.prover.effectives.keep("runs", config.Identity{}, unreadable, false)
-			l.prover.effectives.keep("one", config.Identity{}, unreadable, false)
-			l.prover.effectives.begin("runs", config.Identity{})
+			l.prover.effectives.keep("runs", kubeletconfig.Identity{}, unreadable, false)
+			l.prover.effectives.keep("one", kubeletconfig.Identity{}, unreadable, false)
+			l.prover.effectives.begin("runs", kubeletconfig.Identity{})
 		}},
 		"it lacks its defaults": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that is to run: it is without the kubelet's defaults", func(l *loop) {
-			l.prover.effectives.keep("one", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
+			l.prover.effectives.keep("one", kubeletconfig.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,28 +140,28 @@ func TestWhoHasNotAnswered(t *testing.T) {
 // What was told while the kubelet or the node's own files changed is of no kubelet that would be started: it is asked again, and the core hears of it.
 func TestFilesThatChangeDuringALook(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(do *decide.Foresee)
+		change func(do *core.Foresee)
 		want   bool
 	}{
-		"none does":       {func(*decide.Foresee) {}, false},
-		"the kubelet":     {func(do *decide.Foresee) { do.Kubelet.Binary = "before" }, true},
-		"the local files": {func(do *decide.Foresee) { do.Local = "before" }, true},
+		"none does":       {func(*core.Foresee) {}, false},
+		"the kubelet":     {func(do *core.Foresee) { do.Kubelet.Binary = "before" }, true},
+		"the local files": {func(do *core.Foresee) { do.Local = "before" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
-			l.events, l.Kubelet = make(chan decide.Event, 1), "/proc/self/exe"
+			l.events, l.Kubelet = make(chan core.Event, 1), "/proc/self/exe"
 			now, err := l.lookLocal()
 			if err != nil {
 				t.Fatal(err)
 			}
 			do.Kubelet, do.Local = now.Kubelet, now.Local
 			row.change(&do)
-			l.prover.effectives.keep("one", do.Kubelet, l.prover.effectives.find("one", config.Identity{}), false)
+			l.prover.effectives.keep("one", do.Kubelet, l.prover.effectives.find("one", kubeletconfig.Identity{}), false)
 			found := l.foresight.foresee(t.Context(), do)
 			if found.Known == row.want || strings.Contains(found.WaitsFor, errChanged.Error()) != row.want || len(l.events) > 0 != row.want {
 				t.Errorf("%d events; found %+v", len(l.events), found)
 			}
-			if row.want && <-l.events != decide.Event(now) {
+			if row.want && <-l.events != core.Event(now) {
 				t.Error("another event than what the files are now")
 			}
 		})
@@ -254,13 +254,13 @@ func TestAskEffective(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = l.prover.askEffective(t.Context(), decide.Prove{Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+			_, err = l.prover.askEffective(t.Context(), core.Prove{Alone: true, Kubelet: now.Kubelet, Local: now.Local})
 			if _, never := err.(unknowable); err == nil || never != row.never || !strings.Contains(err.Error(), row.words) {
 				t.Errorf("got %v, for ever: %v", err, never)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
-			if _, err := l.prover.askEffective(ctx, decide.Prove{Alone: true}); !errors.Is(err, context.Canceled) || !errors.As(err, new(unanswered)) {
+			if _, err := l.prover.askEffective(ctx, core.Prove{Alone: true}); !errors.Is(err, context.Canceled) || !errors.As(err, new(unanswered)) {
 				t.Errorf("given up: %v", err)
 			}
 		})

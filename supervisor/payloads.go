@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // unusableBase is the Base of layers that cannot be laid over the node's own file. It equals no digest.
@@ -43,47 +43,47 @@ func (p *payloads) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[stri
 
 // compose reads the payload of a version, its layers laid together: over the copy of the node's own file that the version names, else over
 // the file itself.
-func (p *payloads) compose(v decide.Version) (config.Composed, error) {
+func (p *payloads) compose(v core.Version) (kubeletconfig.Composed, error) {
 	payload, err := p.checkpoint(v.Source)
 	if err != nil {
-		return config.Composed{}, err
+		return kubeletconfig.Composed{}, err
 	}
-	return config.Compose(payload, v.Source.KubeletConfigKey, func() (config.Base, error) { return p.readBase(v) })
+	return kubeletconfig.Compose(payload, v.Source.KubeletConfigKey, func() (kubeletconfig.Base, error) { return p.readBase(v) })
 }
 
-func (p *payloads) readBase(v decide.Version) (config.Base, error) {
+func (p *payloads) readBase(v core.Version) (kubeletconfig.Base, error) {
 	if v.Base == "" || v.Base == unusableBase {
-		return config.ReadBase(p.Arguments)
+		return kubeletconfig.ReadBase(p.Arguments)
 	}
 	copied, err := p.copyOf(v)
 	if err == nil {
 		return copied, nil
 	}
-	if now, failed := config.ReadBase(p.Arguments); failed == nil && now.Digest == v.Base { // the file is still what was copied
+	if now, failed := kubeletconfig.ReadBase(p.Arguments); failed == nil && now.Digest == v.Base { // the file is still what was copied
 		return now, nil
 	}
-	return config.Base{}, err
+	return kubeletconfig.Base{}, err
 }
 
 // copyOf is the copy of the node's own file that the layers of a version lie over.
-func (p *payloads) copyOf(v decide.Version) (config.Base, error) {
+func (p *payloads) copyOf(v core.Version) (kubeletconfig.Base, error) {
 	copied, err := p.saves.read(func() (map[string]string, error) {
 		document, err := p.store.LoadBase(v.Source, v.Base)
 		return map[string]string{v.Base: string(document)}, err
 	})
-	return config.BaseOf(p.Arguments, []byte(copied[v.Base])), err
+	return kubeletconfig.BaseOf(p.Arguments, []byte(copied[v.Base])), err
 }
 
 // keepBase sees to it that there is a copy of what the layers of a version that was loaded lie over, for the file may change before the
 // kubelet is started again. Without a copy the version can be started as long as the file stays as it is.
-func (p *payloads) keepBase(v decide.Version) {
+func (p *payloads) keepBase(v core.Version) {
 	if v.Base == "" {
 		return
 	}
 	if _, err := p.copyOf(v); err == nil {
 		return
 	}
-	base, err := config.ReadBase(p.Arguments)
+	base, err := kubeletconfig.ReadBase(p.Arguments)
 	if err == nil && base.Digest == v.Base {
 		err = p.saves.do(func() error { return p.keeper.base(p.store, v.Source, base) })
 	}
@@ -93,52 +93,52 @@ func (p *payloads) keepBase(v decide.Version) {
 }
 
 // renderComposed gives the file to start a kubelet with.
-func (p *payloads) renderComposed(source corev1.ConfigMapNodeConfigSource, composed config.Composed) ([]byte, error) {
+func (p *payloads) renderComposed(source corev1.ConfigMapNodeConfigSource, composed kubeletconfig.Composed) ([]byte, error) {
 	return composed.Render(p.store.CheckpointFolder(source), p.Arguments)
 }
 
 // keepInTime is keep, but waits for the disk no longer than for any other write: what comes after, a removal above all, has to be heard.
-func (p *payloads) keepInTime(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (decide.Version, error) {
-	var kept decide.Version // nobody reads what a late write puts there
+func (p *payloads) keepInTime(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (core.Version, error) {
+	var kept core.Version // nobody reads what a late write puts there
 	err := p.saves.do(func() (err error) {
 		kept, err = p.keep(source, payload)
 		return err
 	})
 	if err != nil {
-		return decide.Version{}, err
+		return core.Version{}, err
 	}
 	return kept, nil
 }
 
 // keep makes a payload durable, and with it the node's own file where its layers lie over it. The version is that of both.
-func (p *payloads) keep(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (decide.Version, error) {
+func (p *payloads) keep(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (core.Version, error) {
 	if p.store == nil {
-		return decide.Version{}, p.unusable
+		return core.Version{}, p.unusable
 	}
 	if err := p.keeper.checkpoint(p.store, source, payload); err != nil {
-		return decide.Version{}, err
+		return core.Version{}, err
 	}
 	return p.keepMerge(source, payload)
 }
 
-func (p *payloads) keepMerge(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (decide.Version, error) {
-	var base config.Base
-	composed, err := config.Compose(payload, source.KubeletConfigKey, func() (_ config.Base, err error) {
-		base, err = config.ReadBase(p.Arguments)
+func (p *payloads) keepMerge(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (core.Version, error) {
+	var base kubeletconfig.Base
+	composed, err := kubeletconfig.Compose(payload, source.KubeletConfigKey, func() (_ kubeletconfig.Base, err error) {
+		base, err = kubeletconfig.ReadBase(p.Arguments)
 		return base, err
 	})
 	if err == nil && composed.Base != "" {
 		err = p.keeper.base(p.store, source, base)
 	}
-	return decide.Version{Source: source, Content: composed.Content(), Base: composed.Base}, err
+	return core.Version{Source: source, Content: composed.Content(), Base: composed.Base}, err
 }
 
 // merge carries out Merge.
-func (p *payloads) merge(do decide.Merge) decide.Merged {
-	merged := decide.Merged{Local: do.Local}
+func (p *payloads) merge(do core.Merge) core.Merged {
+	merged := core.Merged{Local: do.Local}
 	payload, err := p.checkpoint(do.Version.Source)
 	if err == nil {
-		var version decide.Version
+		var version core.Version
 		if err = p.saves.do(func() (err error) { version, err = p.keepMerge(do.Version.Source, payload); return err }); err == nil {
 			merged.Version = &version
 		}
@@ -150,12 +150,12 @@ func (p *payloads) merge(do decide.Merge) decide.Merged {
 }
 
 // layersOf are the layers of a checkpoint; none where it is a whole file.
-func (p *payloads) layersOf(source corev1.ConfigMapNodeConfigSource) []config.Layer {
+func (p *payloads) layersOf(source corev1.ConfigMapNodeConfigSource) []kubeletconfig.Layer {
 	payload, err := p.checkpoint(source)
 	if err != nil {
 		return nil
 	}
-	layers, err := config.ReadLayers([]byte(payload[source.KubeletConfigKey]))
+	layers, err := kubeletconfig.ReadLayers([]byte(payload[source.KubeletConfigKey]))
 	if err != nil {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (p *payloads) layersOf(source corev1.ConfigMapNodeConfigSource) []config.La
 }
 
 // render writes the effective file of v and returns its path; empty for local, whose command line stays as it is.
-func (p *payloads) render(v *decide.Version, path string) (string, error) {
+func (p *payloads) render(v *core.Version, path string) (string, error) {
 	if v == nil {
 		return "", nil
 	}
@@ -187,7 +187,7 @@ func (p *payloads) render(v *decide.Version, path string) (string, error) {
 }
 
 // configFileOf is where the container runtime's endpoint of a version is to be read; empty for local.
-func (p *payloads) configFileOf(v *decide.Version) string {
+func (p *payloads) configFileOf(v *core.Version) string {
 	if v == nil || p.store == nil {
 		return ""
 	}

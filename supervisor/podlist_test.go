@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -143,13 +143,13 @@ type podStarts struct {
 }
 
 // look takes the pods as they are now. Where pods of before have none either, nothing can be said of the configuration.
-func (s *podStarts) look(pods []podStart, now time.Duration) decide.PodStarts {
+func (s *podStarts) look(pods []podStart, now time.Duration) core.PodStarts {
 	if !s.Known {
 		s.Known, s.Before = true, map[types.UID]bool{}
 		for _, p := range pods {
 			s.Before[p.uid] = p.waits
 		}
-		return decide.PodStarts{Known: true}
+		return core.PodStarts{Known: true}
 	}
 	since := map[types.UID]time.Duration{}
 	var waiting []string
@@ -160,7 +160,7 @@ func (s *podStarts) look(pods []podStart, now time.Duration) decide.PodStarts {
 		case p.started && (!old || waited):
 			s.Started = true
 		case old && waited && p.waits:
-			return decide.PodStarts{Known: true}
+			return core.PodStarts{Known: true}
 		case !old && p.waits:
 			first, seen := s.Since[p.uid]
 			if !seen {
@@ -172,9 +172,9 @@ func (s *podStarts) look(pods []podStart, now time.Duration) decide.PodStarts {
 		}
 	}
 	if s.Since = since; s.Started {
-		return decide.PodStarts{Known: true, Started: true}
+		return core.PodStarts{Known: true, Started: true}
 	}
-	return decide.PodStarts{Known: true, Waiting: namesOf(waiting), Failing: failing}
+	return core.PodStarts{Known: true, Waiting: namesOf(waiting), Failing: failing}
 }
 
 // namesOf lists some of the names.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // Which pods say something of sandboxes: those that wait for nothing else.
@@ -82,31 +82,31 @@ func TestPodStarts(t *testing.T) {
 	p := func(name string, started, waits bool) podStart {
 		return podStart{uid: types.UID("of-" + name), name: name, started: started, waits: waits}
 	}
-	fine := decide.PodStarts{Known: true}
+	fine := core.PodStarts{Known: true}
 	for name, test := range map[string]struct {
 		looks [][]podStart // the first one is of the pods of before; each is 40 s later
-		want  decide.PodStarts
+		want  core.PodStarts
 	}{
 		"the first look":                   {[][]podStart{{p("a", true, false)}}, fine},
 		"none came":                        {[][]podStart{{p("a", true, false)}, {p("a", true, false)}}, fine},
-		"one came and was started":         {[][]podStart{{}, {p("b", true, false)}}, decide.PodStarts{Known: true, Started: true}},
-		"one came and waits":               {[][]podStart{{p("a", true, false)}, {p("a", true, false), p("b", false, true)}}, decide.PodStarts{Known: true, Waiting: "b"}},
-		"and waits":                        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}}, decide.PodStarts{Known: true, Waiting: "b"}},
-		"for long":                         {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("b", false, true)}}, decide.PodStarts{Known: true, Waiting: "b", Failing: true}},
-		"another one since a moment":       {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("c", false, true), p("b", false, true)}}, decide.PodStarts{Known: true, Waiting: "b, c", Failing: true}},
-		"another one, in its place":        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("c", false, true)}}, decide.PodStarts{Known: true, Waiting: "c"}},
-		"one waits, and one was started":   {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true), p("c", true, false)}, {p("b", false, true)}}, decide.PodStarts{Known: true, Started: true}},
-		"it was started in the end":        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("b", false, true)}, {p("b", true, false)}}, decide.PodStarts{Known: true, Started: true}},
+		"one came and was started":         {[][]podStart{{}, {p("b", true, false)}}, core.PodStarts{Known: true, Started: true}},
+		"one came and waits":               {[][]podStart{{p("a", true, false)}, {p("a", true, false), p("b", false, true)}}, core.PodStarts{Known: true, Waiting: "b"}},
+		"and waits":                        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}}, core.PodStarts{Known: true, Waiting: "b"}},
+		"for long":                         {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("b", false, true)}}, core.PodStarts{Known: true, Waiting: "b", Failing: true}},
+		"another one since a moment":       {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("c", false, true), p("b", false, true)}}, core.PodStarts{Known: true, Waiting: "b, c", Failing: true}},
+		"another one, in its place":        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("c", false, true)}}, core.PodStarts{Known: true, Waiting: "c"}},
+		"one waits, and one was started":   {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true), p("c", true, false)}, {p("b", false, true)}}, core.PodStarts{Known: true, Started: true}},
+		"it was started in the end":        {[][]podStart{{}, {p("b", false, true)}, {p("b", false, true)}, {p("b", false, true)}, {p("b", true, false)}}, core.PodStarts{Known: true, Started: true}},
 		"one of before waits, too":         {[][]podStart{{p("a", false, true)}, {p("a", false, true), p("b", false, true)}, {p("a", false, true), p("b", false, true)}, {p("a", false, true), p("b", false, true)}}, fine},
-		"one of before was started since":  {[][]podStart{{p("a", false, true)}, {p("a", true, false), p("b", false, true)}}, decide.PodStarts{Known: true, Started: true}},
-		"what ran before says nothing":     {[][]podStart{{p("a", true, false)}, {p("a", true, false), p("b", false, true)}, {p("a", true, false), p("b", false, true)}, {p("b", false, true)}}, decide.PodStarts{Known: true, Waiting: "b", Failing: true}},
+		"one of before was started since":  {[][]podStart{{p("a", false, true)}, {p("a", true, false), p("b", false, true)}}, core.PodStarts{Known: true, Started: true}},
+		"what ran before says nothing":     {[][]podStart{{p("a", true, false)}, {p("a", true, false), p("b", false, true)}, {p("a", true, false), p("b", false, true)}, {p("b", false, true)}}, core.PodStarts{Known: true, Waiting: "b", Failing: true}},
 		"one that waits for somebody else": {[][]podStart{{}, {p("b", false, false)}, {p("b", false, false)}, {p("b", false, false)}}, fine},
 		"many": {[][]podStart{{}, {p("b", false, true), p("c", false, true), p("d", false, true), p("e", false, true), p("f", false, true), p("g", false, true), p("h", false, true)}},
-			decide.PodStarts{Known: true, Waiting: "b, c, d, e, f and 2 more"}},
+			core.PodStarts{Known: true, Waiting: "b, c, d, e, f and 2 more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s podStarts
-			var got decide.PodStarts
+			var got core.PodStarts
 			for i, pods := range test.looks {
 				got = s.look(pods, time.Hour+time.Duration(i)*40*time.Second)
 			}
@@ -122,7 +122,7 @@ func TestLooksAtPods(t *testing.T) {
 	server := &nodeServer{node: posted(0), now: time.Hour}
 	w := server.watch()
 	w.newChild("on trial")
-	see := func(onTrial bool) decide.PodStarts {
+	see := func(onTrial bool) core.PodStarts {
 		w.ask(onTrial)
 		<-w.asked
 		return w.see(t.Context()).Pods
@@ -138,7 +138,7 @@ func TestLooksAtPods(t *testing.T) {
 	next := server.watch()
 	next.inherit(w.handOver())
 	w = next
-	if got, want := see(true), (decide.PodStarts{Known: true, Waiting: "a/b", Failing: true}); got != want {
+	if got, want := see(true), (core.PodStarts{Known: true, Waiting: "a/b", Failing: true}); got != want {
 		t.Errorf("after a restart and a reload: %+v", got)
 	}
 	server.listErr = errors.New("no")
@@ -156,7 +156,7 @@ func TestLooksAtPods(t *testing.T) {
 	}
 	w.list = read
 	w.newChild("another")
-	if got, want := see(true), (decide.PodStarts{Known: true}); got != want {
+	if got, want := see(true), (core.PodStarts{Known: true}); got != want {
 		t.Errorf("of another configuration: %+v", got)
 	}
 	server.pods[0].started, server.pods[0].waits = true, false

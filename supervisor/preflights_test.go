@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -31,23 +31,23 @@ func TestPreflightsAtTheSameTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := func(name, mode string) *decide.Version {
+	version := func(name, mode string) *core.Version {
 		files := map[string]string{"kubelet": fakenode.Configuration("mode: " + mode)}
 		source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid-x", ResourceVersion: name, KubeletConfigKey: "kubelet"}
 		if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 			t.Fatal(err)
 		}
-		return &decide.Version{Source: source, Content: config.Content(files, "kubelet")}
+		return &core.Version{Source: source, Content: kubeletconfig.Content(files, "kubelet")}
 	}
 	good, bad := version("good", "ok"), version("bad", "refuse")
 	var group sync.WaitGroup
 	for range 8 {
 		for _, c := range []struct {
-			prove decide.Prove
-			want  config.Outcome
+			prove core.Prove
+			want  kubeletconfig.Outcome
 		}{
-			{decide.Prove{Version: good, Alone: true, Kubelet: now.Kubelet, Local: now.Local}, config.Accepted},
-			{decide.Prove{Version: bad, Control: good, Kubelet: now.Kubelet, Local: now.Local}, config.Refused},
+			{core.Prove{Version: good, Alone: true, Kubelet: now.Kubelet, Local: now.Local}, kubeletconfig.Accepted},
+			{core.Prove{Version: bad, Control: good, Kubelet: now.Kubelet, Local: now.Local}, kubeletconfig.Refused},
 		} {
 			group.Go(func() {
 				if proved := l.prover.prove(t.Context(), c.prove); proved.Outcome != c.want {
@@ -132,12 +132,12 @@ func TestARefusalOfFilesThatChange(t *testing.T) {
 	if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []config.Outcome{config.Unknown, config.Refused} { // the second time nothing changes any more
+	for _, want := range []kubeletconfig.Outcome{kubeletconfig.Unknown, kubeletconfig.Refused} { // the second time nothing changes any more
 		now, err := l.lookLocal()
 		if err != nil {
 			t.Fatal(err)
 		}
-		proved := l.prover.prove(t.Context(), decide.Prove{Version: &decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Kubelet: now.Kubelet, Local: now.Local})
+		proved := l.prover.prove(t.Context(), core.Prove{Version: &core.Version{Source: source, Content: kubeletconfig.Content(files, "kubelet")}, Kubelet: now.Kubelet, Local: now.Local})
 		if proved.Outcome != want || !strings.Contains(proved.Words, "maxPods -1") {
 			t.Errorf("%v: %s, want %v", proved.Outcome, proved.Words, want)
 		}

@@ -18,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -89,20 +89,20 @@ func TestHowOftenMovesArePublished(t *testing.T) {
 // The order on the disk: what is fallen back to comes first. A supervisor that is killed in the middle of a reset must not fall back to what a
 // person has removed.
 func TestLastKnownGoodIsWrittenFirst(t *testing.T) {
-	version := func(name, resourceVersion string) *decide.Version {
-		return &decide.Version{Source: corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid", ResourceVersion: resourceVersion, KubeletConfigKey: "kubelet"}}
+	version := func(name, resourceVersion string) *core.Version {
+		return &core.Version{Source: corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid", ResourceVersion: resourceVersion, KubeletConfigKey: "kubelet"}}
 	}
 	removed, unwritable := version("removed", "1"), version("unwritable", "")
 	for name, row := range map[string]struct {
-		save                       decide.Durable
+		save                       core.Durable
 		wantAssigned, wantLastGood string
 	}{
-		"a reset whose second write fails": {decide.Durable{Assigned: unwritable}, "removed", ""},
-		"one whose first write fails":      {decide.Durable{LastKnownGood: unwritable}, "removed", "removed"},
+		"a reset whose second write fails": {core.Durable{Assigned: unwritable}, "removed", ""},
+		"one whose first write fails":      {core.Durable{LastKnownGood: unwritable}, "removed", "removed"},
 	} {
 		l := wire(Options{})
 		l.payloads.store = openStore(t, t.TempDir())
-		if err := l.payloads.save(decide.Durable{Assigned: removed, LastKnownGood: removed}); err != nil {
+		if err := l.payloads.save(core.Durable{Assigned: removed, LastKnownGood: removed}); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.payloads.save(row.save); err == nil {
@@ -127,14 +127,14 @@ func nameOf(source *corev1.ConfigMapNodeConfigSource) string {
 // At the first sign of the host's shutdown, and at an asked stop, a kubelet that waits or is on its way to the lock is ended (rule 13).
 func TestWhatWaitsIsEndedAtTheFirstSign(t *testing.T) {
 	for name, row := range map[string]struct {
-		event decide.Event
+		event core.Event
 		want  bool
 	}{
-		"the host shuts down":      {decide.HostStopping{}, true},
-		"that was called off":      {decide.HostStopping{CalledOff: true}, false},
-		"a stop was asked for":     {decide.StopAsked{}, true},
-		"nothing of the kind":      {decide.Ticked{}, false},
-		"the API server was asked": {decide.ClusterSeen{}, false},
+		"the host shuts down":      {core.HostStopping{}, true},
+		"that was called off":      {core.HostStopping{CalledOff: true}, false},
+		"a stop was asked for":     {core.StopAsked{}, true},
+		"nothing of the kind":      {core.Ticked{}, false},
+		"the API server was asked": {core.ClusterSeen{}, false},
 	} {
 		n := newNode(t)
 		n.options.Logger = zap.NewNop()
@@ -147,7 +147,7 @@ func TestWhatWaitsIsEndedAtTheFirstSign(t *testing.T) {
 		ended := false
 		l.runner.cancelPark = func() { ended = true }
 		ctx, stop := context.WithCancel(t.Context())
-		l.state.Doing = decide.Foresee{} // so that nothing else is begun
+		l.state.Doing = core.Foresee{} // so that nothing else is begun
 		l.handle(lifetimes{asked: ctx, over: ctx}, row.event)
 		if ended != row.want {
 			t.Errorf("%s: what waits was ended: %t", name, ended)
@@ -160,12 +160,12 @@ func TestWhatWaitsIsEndedAtTheFirstSign(t *testing.T) {
 // What waits is killed at that sign, but for one that is being let through: it is the kubelet now.
 func TestWhatIsLetThroughIsNotKilled(t *testing.T) {
 	for name, row := range map[string]struct {
-		doing decide.Action
+		doing core.Action
 		want  string
 	}{
 		"it waits":                {nil, "killed by SIGKILL"},
-		"a look is under way":     {decide.Foresee{}, "killed by SIGKILL"},
-		"it is being let through": {decide.Start{}, "exit code 0"},
+		"a look is under way":     {core.Foresee{}, "killed by SIGKILL"},
+		"it is being let through": {core.Start{}, "exit code 0"},
 	} {
 		n := newNode(t)
 		n.options.Logger = zap.NewNop()
@@ -214,15 +214,15 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 	}
 	l.state.OnDisk, l.state.Local = known.Kubelet, known.Local
 	n.write("etc/kubelet.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\n")
-	l.runner.start(t.Context(), &l.state, decide.Start{Local: known.Local, Kubelet: known.Kubelet})
+	l.runner.start(t.Context(), &l.state, core.Start{Local: known.Local, Kubelet: known.Kubelet})
 	var heard []string
 	for range 2 {
 		select {
 		case event := <-l.events:
 			switch e := event.(type) {
-			case decide.LocalChanged:
+			case core.LocalChanged:
 				heard = append(heard, fmt.Sprintf("changed %t", e != known))
-			case decide.Started:
+			case core.Started:
 				heard = append(heard, fmt.Sprintf("started %v", e.Err))
 			}
 		case b := <-l.runner.starts:
@@ -254,13 +254,13 @@ func TestAnotherKubeletIsNotAskedWhatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(runs config.Identity) string {
+	ask := func(runs kubeletconfig.Identity) string {
 		l.prover.effectives = effectives{}
-		do := decide.Foresee{Change: decide.Change{Runs: on.Local, RunsKubelet: runs, Kubelet: on.Kubelet}, Local: on.Local, MayAsk: true}
+		do := core.Foresee{Change: core.Change{Runs: on.Local, RunsKubelet: runs, Kubelet: on.Kubelet}, Local: on.Local, MayAsk: true}
 		l.prover.runningEffective(t.Context(), do)
 		return n.events("preflight")
 	}
-	if got := ask(config.Identity{Binary: "another"}); got != "" {
+	if got := ask(kubeletconfig.Identity{Binary: "another"}); got != "" {
 		t.Errorf("it was asked: %s", got)
 	}
 	if got := ask(on.Kubelet); got != "preflight" {
@@ -270,7 +270,7 @@ func TestAnotherKubeletIsNotAskedWhatRuns(t *testing.T) {
 
 // A forecast is made of what the kubelet told. Our own reading of files and flags has none of its defaults, and is not taken for it.
 func TestNoForecastOfOurOwnReading(t *testing.T) {
-	read := config.ReadEffective([]string{"--max-pods=7"}, "")
+	read := kubeletconfig.ReadEffective([]string{"--max-pods=7"}, "")
 	if !read.Known() || strings.Contains(string(read.JSON()), "evictionHard") {
 		t.Fatalf("it is %s", read.JSON())
 	}
@@ -280,7 +280,7 @@ func TestNoForecastOfOurOwnReading(t *testing.T) {
 	if c := configurationOf(toldOf(t, map[string]any{"maxPods": 7})); c == nil || c.MaxPods == nil || *c.MaxPods != 7 {
 		t.Errorf("told is %+v", c)
 	}
-	if c := configurationOf(config.Effective{}); c != nil {
+	if c := configurationOf(kubeletconfig.Effective{}); c != nil {
 		t.Errorf("of nothing comes %+v", c)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // prover asks the kubelet's program what it makes of a configuration, and keeps what it told.
@@ -30,25 +30,25 @@ type prover struct {
 }
 
 // prove carries out a pre-flight, with its control.
-func (p *prover) prove(ctx context.Context, do decide.Prove) decide.Proved {
+func (p *prover) prove(ctx context.Context, do core.Prove) core.Proved {
 	proved, _ := p.judge(ctx, do)
 	proved.Nonce = rand.Text()
 	return proved
 }
 
 // judge is prove, with all that the kubelet said.
-func (p *prover) judge(ctx context.Context, do decide.Prove) (proved decide.Proved, verdict kubelet.Verdict) {
-	proved = decide.Proved{Proof: decide.Proof{Content: decide.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
+func (p *prover) judge(ctx context.Context, do core.Prove) (proved core.Proved, verdict kubelet.Verdict) {
+	proved = core.Proved{Proof: core.Proof{Content: core.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
 	p.makeRunDir()
 	candidate, err := p.payloads.render(do.Version, p.ownFile("candidate"))
 	defer removeOwnFile(candidate)
-	var load *config.LoadError
+	var load *kubeletconfig.LoadError
 	if errors.As(err, &load) {
-		proved.Outcome, proved.Load, proved.Words = config.Refused, true, load.Words
+		proved.Outcome, proved.Load, proved.Words = kubeletconfig.Refused, true, load.Words
 		return proved, verdict
 	}
 	if err != nil {
-		proved.Outcome, proved.Words = config.Environment, err.Error()
+		proved.Outcome, proved.Words = kubeletconfig.Environment, err.Error()
 		return proved, verdict
 	}
 	control := p.control(do)
@@ -59,21 +59,21 @@ func (p *prover) judge(ctx context.Context, do decide.Prove) (proved decide.Prov
 	asked.Timeout = kubelet.PreflightTimeout(do.Tries)
 	verdict = asked.Check(ctx, kubelet.Candidate{File: candidate}, control)
 	if ctx.Err() != nil {
-		return decide.Proved{}, kubelet.Verdict{} // abandoned: it says nothing
+		return core.Proved{}, kubelet.Verdict{} // abandoned: it says nothing
 	}
-	if verdict.Outcome == config.Refused && !p.isAbout(do) {
+	if verdict.Outcome == kubeletconfig.Refused && !p.isAbout(do) {
 		verdict = notAbout(verdict)
 	}
 	take(&proved, verdict)
 	p.explain(&proved, do, verdict)
-	if proved.Outcome == config.Refused && do.Version != nil {
+	if proved.Outcome == kubeletconfig.Refused && do.Version != nil {
 		proved.Layers = len(p.payloads.layersOf(do.Version.Source))
 	}
 	return proved, verdict
 }
 
 // take puts a verdict into the words of the core.
-func take(proved *decide.Proved, verdict kubelet.Verdict) {
+func take(proved *core.Proved, verdict kubelet.Verdict) {
 	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
 	proved.NoMorePreflight, proved.Unanswered, proved.NoRoom = verdict.NoMorePreflight, verdict.Unanswered, verdict.NoRoom
 }
@@ -91,7 +91,7 @@ func removeOwnFile(path string) {
 	}
 }
 
-func (p *prover) control(do decide.Prove) *kubelet.Candidate {
+func (p *prover) control(do core.Prove) *kubelet.Candidate {
 	if do.Alone {
 		return nil
 	}
@@ -103,14 +103,14 @@ func (p *prover) control(do decide.Prove) *kubelet.Candidate {
 }
 
 // explain adds what a pre-flight found out beside its verdict.
-func (p *prover) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.Verdict) {
+func (p *prover) explain(proved *core.Proved, do core.Prove, verdict kubelet.Verdict) {
 	for _, words := range verdict.GoingAway {
-		p.Logger.Warn("the kubelet says of " + decide.Describe(do.Version) + ": " + words)
+		p.Logger.Warn("the kubelet says of " + core.Describe(do.Version) + ": " + words)
 	}
 	proved.Shadowed, proved.Version = verdict.Shadowed, verdict.Version
 	told := verdict.Effective
 	if !p.isAbout(do) {
-		told = config.Effective{}
+		told = kubeletconfig.Effective{}
 	}
 	p.effectives.keep(proved.Content, do.Kubelet, told, do.Version == nil)
 	if do.Version == nil {
@@ -122,8 +122,8 @@ func (p *prover) explain(proved *decide.Proved, do decide.Prove, verdict kubelet
 	if err != nil {
 		return
 	}
-	proved.UnknownFields = config.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
-	proved.Warnings = slices.Concat(p.resolverWarning(verdict), config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
+	proved.UnknownFields = kubeletconfig.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
+	proved.Warnings = slices.Concat(p.resolverWarning(verdict), kubeletconfig.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
 	beside := maps.Clone(payload)
 	delete(beside, source.KubeletConfigKey)
 	proved.Effective = told.Digest(p.payloads.store.CheckpointFolder(source), beside)
@@ -131,21 +131,21 @@ func (p *prover) explain(proved *decide.Proved, do decide.Prove, verdict kubelet
 
 // isAbout tells whether the files on disk are still those that the pre-flight was to be about. Of files that changed meanwhile nobody can
 // say which the kubelet read; what it told must not be taken for theirs.
-func (p *prover) isAbout(do decide.Prove) bool {
+func (p *prover) isAbout(do core.Prove) bool {
 	now, err := p.lookLocal()
 	return err == nil && now.Kubelet == do.Kubelet && (do.Version != nil || now.Local == do.Local)
 }
 
 // notAbout is what a refusal is worth that can be of files which are not those on disk any more: nothing, and the kubelet is asked again.
 func notAbout(refusal kubelet.Verdict) kubelet.Verdict {
-	return kubelet.Verdict{Outcome: config.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
+	return kubelet.Verdict{Outcome: kubeletconfig.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
 		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " + refusal.Words}
 }
 
 // resolverWarning compares the resolver with that of the node's own configuration, and with that of what runs.
 func (p *prover) resolverWarning(verdict kubelet.Verdict) []string {
 	runs, _ := p.effectives.running()
-	if words := cmp.Or(verdict.Resolver, config.LoopingResolver(verdict.Effective, runs)); words != "" {
+	if words := cmp.Or(verdict.Resolver, kubeletconfig.LoopingResolver(verdict.Effective, runs)); words != "" {
 		return []string{words}
 	}
 	return nil
@@ -157,8 +157,8 @@ func gatesOf(goingAway []string) []string {
 }
 
 // blame leaves out each layer once, and names those without which the kubelet accepts the others.
-func (p *prover) blame(ctx context.Context, do decide.Blame) decide.Blamed {
-	blamed := decide.Blamed{Content: do.Version.Content, Kubelet: do.Kubelet}
+func (p *prover) blame(ctx context.Context, do core.Blame) core.Blamed {
+	blamed := core.Blamed{Content: do.Version.Content, Kubelet: do.Kubelet}
 	var guilty []string
 	for i, layer := range p.payloads.layersOf(do.Version.Source) {
 		file, err := p.renderWithout(do.Version, i)
@@ -167,7 +167,7 @@ func (p *prover) blame(ctx context.Context, do decide.Blame) decide.Blamed {
 		}
 		verdict := p.preflight.Check(ctx, kubelet.Candidate{File: file}, nil)
 		removeOwnFile(file)
-		if verdict.Outcome == config.Accepted {
+		if verdict.Outcome == kubeletconfig.Accepted {
 			guilty = append(guilty, layer.Name)
 		}
 		if ctx.Err() != nil {
@@ -180,13 +180,13 @@ func (p *prover) blame(ctx context.Context, do decide.Blame) decide.Blamed {
 	return blamed
 }
 
-func (p *prover) renderWithout(v decide.Version, layer int) (string, error) {
+func (p *prover) renderWithout(v core.Version, layer int) (string, error) {
 	payload, err := p.payloads.checkpoint(v.Source)
 	if err != nil {
 		return "", err
 	}
 	key := v.Source.KubeletConfigKey
-	composed, err := config.ComposeWithout(payload, key, layer, func() (config.Base, error) { return p.payloads.readBase(v) })
+	composed, err := kubeletconfig.ComposeWithout(payload, key, layer, func() (kubeletconfig.Base, error) { return p.payloads.readBase(v) })
 	if err != nil {
 		return "", err
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -50,7 +50,7 @@ func (a *apiSession) receive(ctx context.Context, updates <-chan configsync.Upda
 		}
 		if retry = nil; update.NodeGone {
 			nodeUID = noNode
-			a.send(ctx, decide.NodeGone{})
+			a.send(ctx, core.NodeGone{})
 			continue
 		}
 		if update.NodeUID != "" { // it is unknown while the Node cannot be read
@@ -61,11 +61,11 @@ func (a *apiSession) receive(ctx context.Context, updates <-chan configsync.Upda
 		}
 		if update.Retry != "" && update.Retry != retried {
 			retried = update.Retry
-			a.send(ctx, decide.Retry{Value: retried})
+			a.send(ctx, core.Retry{Value: retried})
 			a.reconsider() // a download that waits for its next try is tried now
 		}
 		if before.at.IsZero() || update.Consent != before.Consent { // what was said in an earlier session may not hold any more
-			a.send(ctx, decide.Consented{Value: update.Consent})
+			a.send(ctx, core.Consented{Value: update.Consent})
 		}
 		before = received{update, time.Now()}
 		event, again := a.eventOf(update)
@@ -91,24 +91,24 @@ func (r received) pause(next configsync.Update) time.Duration {
 }
 
 // eventOf gives the loop's event; again asks for another try later.
-func (a *apiSession) eventOf(update configsync.Update) (event decide.Event, again bool) {
+func (a *apiSession) eventOf(update configsync.Update) (event core.Event, again bool) {
 	switch {
 	case update.Problem != nil:
 		p := update.Problem
-		return decide.SyncFailed{Problem: decide.Problem{Malformed: p.Malformed, Error: p.Error, Words: p.Words}, Text: update.Text}, false
+		return core.SyncFailed{Problem: core.Problem{Malformed: p.Malformed, Error: p.Error, Words: p.Words}, Text: update.Text}, false
 	case update.Source == nil:
-		return decide.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
+		return core.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
 	version, err := a.payloads.keepInTime(*update.Source, update.Payload)
 	if err == nil {
-		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
+		return core.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
 	}
-	problem := decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: "the configuration cannot be written to the state folder: " + err.Error()}
-	var fault *config.BaseError
+	problem := core.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: "the configuration cannot be written to the state folder: " + err.Error()}
+	var fault *kubeletconfig.BaseError
 	if errors.As(err, &fault) {
 		problem.OfNode, problem.Words = true, "the layers cannot be laid over the local configuration: "+fault.Words
 	}
-	return decide.SyncFailed{Problem: problem, Text: update.Text}, true
+	return core.SyncFailed{Problem: problem, Text: update.Text}, true
 }
 
 // downloadTime is how long it took until the payload was on the disk; zero where that is not known.

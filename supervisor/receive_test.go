@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -39,14 +39,14 @@ func TestEventOfAnUpdate(t *testing.T) {
 		want     any
 		again    bool
 	}{
-		"an assignment": {assigned, nil, decide.Assigned{Version: decide.Version{Source: source, Content: config.Content(payload, "kubelet")},
+		"an assignment": {assigned, nil, core.Assigned{Version: core.Version{Source: source, Content: kubeletconfig.Content(payload, "kubelet")},
 			Text: "kube-system/a/kubelet", NodeUID: "node", Shadowed: true}, false},
-		"an assignment that cannot be written": {assigned, failed, decide.SyncFailed{Problem: decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
+		"an assignment that cannot be written": {assigned, failed, core.SyncFailed{Problem: core.Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
 			Words: "the configuration cannot be written to the state folder: no such folder"}, Text: "kube-system/a/kubelet"}, true},
-		"none":                 {configsync.Update{Local: true, NodeUID: "node"}, nil, decide.Cleared{NodeUID: "node"}, false},
-		"local, said in words": {configsync.Update{Local: true, Text: "local", NodeUID: "node"}, nil, decide.Cleared{Text: "local", NodeUID: "node"}, false},
+		"none":                 {configsync.Update{Local: true, NodeUID: "node"}, nil, core.Cleared{NodeUID: "node"}, false},
+		"local, said in words": {configsync.Update{Local: true, Text: "local", NodeUID: "node"}, nil, core.Cleared{Text: "local", NodeUID: "node"}, false},
 		"a malformed one": {configsync.Update{Text: "a/b", Problem: &configsync.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}}, failed,
-			decide.SyncFailed{Problem: decide.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
+			core.SyncFailed{Problem: core.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := wire(Options{})
@@ -79,7 +79,7 @@ func TestAnAssignmentThatADiskHolds(t *testing.T) {
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid-a", ResourceVersion: "7", KubeletConfigKey: "kubelet"}
 	update := configsync.Update{Text: "kube-system/a/kubelet", Source: &source, Payload: map[string]string{"kubelet": fakenode.Configuration("mode: ok")}}
 	got, again := l.api.eventOf(update)
-	if failed, is := got.(decide.SyncFailed); !is || !again || !strings.Contains(failed.Problem.Words, errDiskHangs.Error()) {
+	if failed, is := got.(core.SyncFailed); !is || !again || !strings.Contains(failed.Problem.Words, errDiskHangs.Error()) {
 		t.Errorf("again %t, %+v", again, got)
 	}
 	l.payloads.keeper.mu.Unlock()
@@ -104,10 +104,10 @@ func TestACheckpointThatWasJustWrittenIsNotCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.base(s, source("3"), config.Base{Digest: "sha256:none", Document: []byte("own")}); err != nil {
+	if err := k.base(s, source("3"), kubeletconfig.Base{Digest: "sha256:none", Document: []byte("own")}); err != nil {
 		t.Fatal(err)
 	}
-	k.collect(s, []decide.Version{{Source: source("1")}})
+	k.collect(s, []core.Version{{Source: source("1")}})
 	if _, err := s.LoadBase(source("3"), "sha256:none"); err != nil {
 		t.Error(err)
 	}
@@ -158,9 +158,9 @@ func TestReceive(t *testing.T) {
 	for range 12 {
 		got = append(got, <-l.events)
 	}
-	want := []any{decide.Retry{Value: "please"}, decide.Consented{}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.NodeGone{}, decide.Cleared{NodeUID: "two"},
-		decide.SyncFailed{Problem: decide.Problem{Words: "the Node cannot be read"}}, decide.Cleared{NodeUID: "two"}, decide.Cleared{NodeUID: "three"},
-		decide.Consented{Value: "0123456789ab"}, decide.Cleared{NodeUID: "three"}, decide.NodeGone{}}
+	want := []any{core.Retry{Value: "please"}, core.Consented{}, core.Cleared{NodeUID: "one"}, core.Cleared{Text: "local", NodeUID: "one"}, core.NodeGone{}, core.Cleared{NodeUID: "two"},
+		core.SyncFailed{Problem: core.Problem{Words: "the Node cannot be read"}}, core.Cleared{NodeUID: "two"}, core.Cleared{NodeUID: "three"},
+		core.Consented{Value: "0123456789ab"}, core.Cleared{NodeUID: "three"}, core.NodeGone{}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the loop heard (-want +got):\n%s", diff)
 	}
@@ -215,13 +215,13 @@ func TestReceiveEdits(t *testing.T) {
 				<-over
 				close(l.events)
 				written, newest := 0, ""
-				var last decide.Event
+				var last core.Event
 				for last = range l.events {
-					if a, is := last.(decide.Assigned); is {
+					if a, is := last.(core.Assigned); is {
 						written, newest = written+1, a.Version.Source.ResourceVersion
 					}
 				}
-				switch _, cleared := last.(decide.Cleared); {
+				switch _, cleared := last.(core.Cleared); {
 				case c.last.Local && !cleared, c.last.Source != nil && newest != "1", c.last.NodeUID == "" && newest != want:
 					t.Errorf("the last that was heard is %+v", last)
 				}

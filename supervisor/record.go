@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // Record is RUN_DIR/state.json: what a running supervisor tells the node's own commands, and the next supervisor, of itself. It is
@@ -33,7 +33,7 @@ type Record struct {
 	Phase         string           `json:"phase"`
 	Alone         string           `json:"alone,omitempty"` // why the kubelet runs without a supervisor; its pid is the supervisor's
 	Child         *kubelet.Process `json:"child,omitempty"`
-	Runs          *decide.Version  `json:"runs,omitempty"` // what the child was started with; absent = local
+	Runs          *core.Version    `json:"runs,omitempty"` // what the child was started with; absent = local
 	Healthy       bool             `json:"healthy"`
 	Written       time.Time        `json:"written"`
 
@@ -42,7 +42,7 @@ type Record struct {
 	Status        RecordedStatus          `json:"status,omitzero"`
 	Condition     RecordedCondition       `json:"condition"`
 	Trial         *RecordedTrial          `json:"trial,omitempty"`
-	Rejected      []decide.Rejection      `json:"rejected,omitempty"`
+	Rejected      []core.Rejection        `json:"rejected,omitempty"`
 	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
@@ -70,10 +70,10 @@ type RecordedCondition struct {
 
 // RecordedTrial tells how far a trial is.
 type RecordedTrial struct {
-	Of       decide.Version `json:"of"`
-	Failures int            `json:"failures"`
-	Healthy  decide.Span    `json:"healthy"`
-	Left     decide.Span    `json:"left"`
+	Of       core.Version `json:"of"`
+	Failures int          `json:"failures"`
+	Healthy  core.Span    `json:"healthy"`
+	Left     core.Span    `json:"left"`
 }
 
 // RecordedExit is one end of the kubelet.
@@ -112,9 +112,9 @@ func (r *record) started(child kubelet.Process) {
 }
 
 // ended notes the end of the child.
-func (r *record) ended(s *decide.State, exited decide.ChildExited) {
+func (r *record) ended(s *core.State, exited core.ChildExited) {
 	r.Child = nil
-	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: decide.Describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
+	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: core.Describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
 	r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
 }
 
@@ -125,7 +125,7 @@ type recorder struct {
 }
 
 func (r recorder) observe(_ context.Context, d *decision) {
-	if exited, is := d.event.(decide.ChildExited); is {
+	if exited, is := d.event.(core.ChildExited); is {
 		r.ended(&d.after, exited)
 	}
 	s := &d.after
@@ -137,7 +137,7 @@ func (r recorder) observe(_ context.Context, d *decision) {
 		r.LastChange = &RecordedChange{s.LastChange}
 	}
 	if s.OnTrial() {
-		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, decide.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
+		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, core.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
 	}
 	r.Condition = RecordedCondition{Status: d.shown.Status, Reason: d.shown.Reason, Message: d.shown.Message}
 	r.Config, r.Status = d.shown.Config, RecordedStatus{d.shown.Details}

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // However much there is to say, the Node's condition and systemctl keep what runs and what to do.
 func TestAMessageKeepsItsEnd(t *testing.T) {
 	parts := []string{"using current (default)", strings.Repeat("w", 600), "last exit: " + strings.Repeat("e", 500), "approve with 0123456789ab"}
-	shown := decide.Statement{Reason: nodev1.ReasonWouldDisrupt, Parts: parts}
+	shown := core.Statement{Reason: nodev1.ReasonWouldDisrupt, Parts: parts}
 	for what, got := range map[string]struct {
 		text  string
 		limit int

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 func TestReadRecord(t *testing.T) {
@@ -119,10 +119,10 @@ func TestARecordThatCannotBeWritten(t *testing.T) {
 }
 
 func TestOnlyTheNewestExitsAreRecorded(t *testing.T) {
-	r, s := newRecord(t.TempDir()), decide.New(decide.Settings{TrialPeriod: 10 * time.Minute, TrialFailures: 3, StartTimeout: 2 * time.Minute})
+	r, s := newRecord(t.TempDir()), core.New(core.Settings{TrialPeriod: 10 * time.Minute, TrialFailures: 3, StartTimeout: 2 * time.Minute})
 	for i := range recordedExits + 3 {
 		s.Wall = time.Unix(int64(i), 0)
-		r.ended(&s, decide.ChildExited{Words: "exit code 1"})
+		r.ended(&s, core.ChildExited{Words: "exit code 1"})
 	}
 	if len(r.Exits) != recordedExits || r.Exits[0].Time != time.Unix(3, 0) || r.Exits[recordedExits-1].Time != s.Wall {
 		t.Errorf("recorded %+v", r.Exits)

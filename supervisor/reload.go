@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // A reload puts the program that is now at our path in our place, in the same process: it is checked first, then executed at the next
@@ -149,12 +149,12 @@ func collectLost(handover *Handover) {
 }
 
 // resume is the first decision after taking over.
-func (l *loop) resume(life lifetimes) decide.LocalChanged {
+func (l *loop) resume(life lifetimes) core.LocalChanged {
 	if l.state.Child.Alive {
 		child := l.runner.child
 		l.spawn(func() { l.attend(life.over, child) })
 	}
-	seen := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
+	seen := core.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	if now, err := l.lookLocal(); err == nil {
 		seen = now
 	}

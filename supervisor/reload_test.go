@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // A program does not take over while the disk hangs: execve(2) would wait for the thread that waits for it, and nobody for the kubelet.
@@ -76,10 +76,10 @@ func TestNoProgramTakesOverWhileAQuestionEnds(t *testing.T) {
 	l := wire(Options{StateDir: t.TempDir(), Successor: &Successor{Path: "absent"}})
 	l.reload = reload{checks: make(chan successorCheck, 1), pending: true, checked: &successorCheck{}}
 	life, end := lifetimes{t.Context(), t.Context()}, make(chan struct{})
-	l.runner.answerQuestion(life, decide.Foresee{}, func(ctx context.Context) decide.Event {
+	l.runner.answerQuestion(life, core.Foresee{}, func(ctx context.Context) core.Event {
 		<-ctx.Done()
 		<-end
-		return decide.Foreseen{}
+		return core.Foreseen{}
 	})
 	l.runner.giveUpQuestion()
 	if l.continueReload(t.Context()); l.reload.checked == nil {
@@ -88,7 +88,7 @@ func TestNoProgramTakesOverWhileAQuestionEnds(t *testing.T) {
 	close(end)
 	select {
 	case event := <-l.events:
-		if _, is := event.(decide.Ticked); !is {
+		if _, is := event.(core.Ticked); !is {
 			t.Errorf("the end of the question is %+v", event)
 		}
 	case <-time.After(10 * time.Second):

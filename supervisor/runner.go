@@ -6,9 +6,9 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // runner carries out what is decided. Whatever takes time is done beside the loop, and its result comes back as an event. Only the loop calls
@@ -22,8 +22,8 @@ type runner struct {
 	kubelets    *kubelet.Launcher
 	lease       *leaseWatch
 	node        *nodeWatch
-	child       *kubelet.Child  // the newest, alive or not
-	lastStarted *decide.Version // or tried
+	child       *kubelet.Child // the newest, alive or not
+	lastStarted *core.Version  // or tried
 	starts      chan startResult
 	question    question     // that is under way
 	questions   atomic.Int64 // that have not ended, those that were given up among them
@@ -40,15 +40,15 @@ type parking struct {
 // A question is carried out beside the loop. It can be given up: then it ends soon, and its answer is heard by nobody.
 type question struct {
 	end     context.CancelFunc
-	answers chan decide.Event
+	answers chan core.Event
 }
 
 // carryOut starts the step's action. Its result comes back as an event. It is true where nothing is to be done any more.
-func (r *runner) carryOut(life lifetimes, s *decide.State, step decide.Step) (over bool) {
+func (r *runner) carryOut(life lifetimes, s *core.State, step core.Step) (over bool) {
 	if s.Stopping || s.Frozen {
 		r.killParked(s)
 	}
-	if _, over := step.Do.(decide.Exit); over {
+	if _, over := step.Do.(core.Exit); over {
 		return true
 	}
 	r.lease.turn(step.WatchLease)
@@ -60,22 +60,22 @@ func (r *runner) carryOut(life lifetimes, s *decide.State, step decide.Step) (ov
 	}
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
-	case decide.Save:
+	case core.Save:
 		keep := versionsInUse(s, do.Durable)
-		r.answer(life.over, do, func() decide.Event {
-			return decide.Saved{Err: r.payloads.saves.doThen(func() error { return r.payloads.save(do.Durable) }, func() { r.payloads.collect(do.Durable, keep) })}
+		r.answer(life.over, do, func() core.Event {
+			return core.Saved{Err: r.payloads.saves.doThen(func() error { return r.payloads.save(do.Durable) }, func() { r.payloads.collect(do.Durable, keep) })}
 		})
-	case decide.Prove:
-		r.answerQuestion(life, do, func(ctx context.Context) decide.Event { return r.prover.prove(ctx, do) })
-	case decide.Foresee:
-		r.answerQuestion(life, do, func(ctx context.Context) decide.Event { return r.foresight.foresee(ctx, do) })
-	case decide.Ask:
-		r.answerQuestion(life, do, func(ctx context.Context) decide.Event { return r.prover.ask(ctx, do) })
-	case decide.Merge:
-		r.answer(life.over, do, func() decide.Event { return r.payloads.merge(do) })
-	case decide.Blame:
-		r.answerQuestion(life, do, func(ctx context.Context) decide.Event { return r.prover.blame(ctx, do) })
-	case decide.Stop:
+	case core.Prove:
+		r.answerQuestion(life, do, func(ctx context.Context) core.Event { return r.prover.prove(ctx, do) })
+	case core.Foresee:
+		r.answerQuestion(life, do, func(ctx context.Context) core.Event { return r.foresight.foresee(ctx, do) })
+	case core.Ask:
+		r.answerQuestion(life, do, func(ctx context.Context) core.Event { return r.prover.ask(ctx, do) })
+	case core.Merge:
+		r.answer(life.over, do, func() core.Event { return r.payloads.merge(do) })
+	case core.Blame:
+		r.answerQuestion(life, do, func(ctx context.Context) core.Event { return r.prover.blame(ctx, do) })
+	case core.Stop:
 		if do.Looked {
 			r.foresight.compareLost(life.over)
 		}
@@ -85,25 +85,27 @@ func (r *runner) carryOut(life lifetimes, s *decide.State, step decide.Step) (ov
 				child.Dump(do.Hung)
 			} else {
 				child.Stop(r.StopTimeout)
-				crashPoint("after", decide.Stop{})
+				crashPoint("after", core.Stop{})
 			}
 		})
-	case decide.Park:
+	case core.Park:
 		r.park(life, s, do)
-	case decide.Unpark:
+	case core.Unpark:
 		r.unpark(life, s, do)
-	case decide.SetAside:
-		r.answer(life.over, do, func() decide.Event { return decide.FilesSetAside{Err: setAside(config.RootDir(r.Arguments), do.Files)} })
-	case decide.WriteBack:
-		r.answer(life.over, do, func() decide.Event { return decide.LimitsWrittenBack{Err: writeBack(life.over, do.Limits)} })
-	case decide.Start:
+	case core.SetAside:
+		r.answer(life.over, do, func() core.Event {
+			return core.FilesSetAside{Err: setAside(kubeletconfig.RootDir(r.Arguments), do.Files)}
+		})
+	case core.WriteBack:
+		r.answer(life.over, do, func() core.Event { return core.LimitsWrittenBack{Err: writeBack(life.over, do.Limits)} })
+	case core.Start:
 		r.start(life.over, s, do)
 	}
 	return false
 }
 
 // answer carries an action out beside the loop, and brings its result.
-func (r *runner) answer(ctx context.Context, do decide.Action, carryOut func() decide.Event) {
+func (r *runner) answer(ctx context.Context, do core.Action, carryOut func() core.Event) {
 	r.spawn(func() {
 		result := carryOut()
 		crashPoint("after", do)
@@ -112,9 +114,9 @@ func (r *runner) answer(ctx context.Context, do decide.Action, carryOut func() d
 }
 
 // answerQuestion is answer for what can be given up.
-func (r *runner) answerQuestion(life lifetimes, do decide.Action, carryOut func(ctx context.Context) decide.Event) {
+func (r *runner) answerQuestion(life lifetimes, do core.Action, carryOut func(ctx context.Context) core.Event) {
 	ctx, end := context.WithCancel(life.asked)
-	answers := make(chan decide.Event, 1)
+	answers := make(chan core.Event, 1)
 	r.question = question{end, answers}
 	r.questions.Add(1)
 	r.spawn(func() {
@@ -124,7 +126,7 @@ func (r *runner) answerQuestion(life lifetimes, do decide.Action, carryOut func(
 		r.questions.Add(-1)
 		answers <- result
 		if ctx.Err() != nil {
-			r.send(life.over, decide.Ticked{}) // a reload may wait for the end of what was given up
+			r.send(life.over, core.Ticked{}) // a reload may wait for the end of what was given up
 		}
 	})
 }
@@ -138,11 +140,11 @@ func (r *runner) giveUpQuestion() {
 
 // killParked is for a stop and the host's shutdown: the kubelet that waits ends at once, whatever is under way, and before the one that runs.
 // One that is being let through waits no more.
-func (r *runner) killParked(s *decide.State) {
+func (r *runner) killParked(s *core.State) {
 	if r.cancelPark != nil {
 		r.cancelPark()
 	}
-	if _, starting := s.Doing.(decide.Start); !starting && r.parked != nil {
+	if _, starting := s.Doing.(core.Start); !starting && r.parked != nil {
 		r.parked.Kill()
 	}
 }

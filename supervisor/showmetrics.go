@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 )
 
 // newMetrics goes on from what the program before this one has counted. Where nobody asks for metrics, nothing is counted.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 )
 
 func (n *node) shows(line string) func() bool {

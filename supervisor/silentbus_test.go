@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -50,10 +50,10 @@ func TestAStartBesideASilentBus(t *testing.T) {
 // However many units the record names, nobody waits for the second where the first had no answer.
 func TestASilentBusIsAskedOnce(t *testing.T) {
 	defer silentBus(t)()
-	var recorded []decide.KeptLimit
+	var recorded []core.KeptLimit
 	for i := range 20 {
-		limit := decide.Limit{Unit: fmt.Sprintf("kubelet-supervisor-test%d.slice", i), Property: "TasksMax"}
-		recorded = append(recorded, decide.KeptLimit{Limit: limit, Before: "900", Wrote: []string{"77"}})
+		limit := core.Limit{Unit: fmt.Sprintf("kubelet-supervisor-test%d.slice", i), Property: "TasksMax"}
+		recorded = append(recorded, core.KeptLimit{Limit: limit, Before: "900", Wrote: []string{"77"}})
 	}
 	begun := time.Now()
 	if seen := seeLimits(t.Context(), nil, recorded); len(seen) > 0 {
@@ -70,9 +70,9 @@ func TestASilentBusIsAskedOnce(t *testing.T) {
 // The kill switch always gives a kubelet.
 func TestStandAsideBesideASilentBus(t *testing.T) {
 	n := newNode(t)
-	limit := decide.KeptLimit{Limit: decide.Limit{Unit: "kubelet-supervisor-test.slice", Property: "TasksMax"}, Before: "900", Wrote: []string{"77"}, BootID: kubelet.BootID()}
+	limit := core.KeptLimit{Limit: core.Limit{Unit: "kubelet-supervisor-test.slice", Property: "TasksMax"}, Before: "900", Wrote: []string{"77"}, BootID: kubelet.BootID()}
 	n.store(func(s *store.Store) error {
-		return s.SaveDocument(trialDocument, "Trial", TrialFile{Account: decide.Account{Limits: []decide.KeptLimit{limit}}})
+		return s.SaveDocument(trialDocument, "Trial", TrialFile{Account: core.Account{Limits: []core.KeptLimit{limit}}})
 	})
 	defer silentBus(t)()
 	done := make(chan error, 1)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // State files of the kubelet's resource managers are set aside by a rename beside the file (rule 17). What is aside and not recorded any
@@ -18,14 +18,14 @@ import (
 const asideMark = ".aside-"
 
 // stateFilesInTheWay lists what has to be set aside before the start with the file; empty for local.
-func (r *runner) stateFilesInTheWay(do decide.Start, file string) []config.StateFile {
+func (r *runner) stateFilesInTheWay(do core.Start, file string) []kubeletconfig.StateFile {
 	if do.Unchecked {
 		return nil
 	}
-	return config.ForeignStateFiles(r.Arguments, r.prover.effectiveOf(do, file))
+	return kubeletconfig.ForeignStateFiles(r.Arguments, r.prover.effectiveOf(do, file))
 }
 
-func asideName(f config.StateFile) string {
+func asideName(f kubeletconfig.StateFile) string {
 	policy := f.Policy
 	if policy == "" {
 		policy = "refused"
@@ -34,7 +34,7 @@ func asideName(f config.StateFile) string {
 }
 
 // setAside renames the files, durably. It is only done after the kubelet that had them has ended: one that runs would write them anew.
-func setAside(folder string, files []config.StateFile) error {
+func setAside(folder string, files []kubeletconfig.StateFile) error {
 	for _, file := range files {
 		err := os.Rename(filepath.Join(folder, filepath.Base(file.Name)), filepath.Join(folder, asideName(file)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -60,7 +60,7 @@ func syncFolder(path string) error {
 }
 
 // collectAsides removes what was set aside and is not recorded any more. It is best effort: what it leaves is removed the next time.
-func collectAsides(folder string, recorded []decide.Aside) {
+func collectAsides(folder string, recorded []core.Aside) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return
@@ -71,7 +71,7 @@ func collectAsides(folder string, recorded []decide.Aside) {
 	}
 	for _, entry := range entries {
 		file, _, is := strings.Cut(entry.Name(), asideMark)
-		if is && config.IsStateFile(file) && !entry.IsDir() && !kept[entry.Name()] {
+		if is && kubeletconfig.IsStateFile(file) && !entry.IsDir() && !kept[entry.Name()] {
 			crashPoint("remove", entry.Name())
 			_ = os.Remove(filepath.Join(folder, entry.Name()))
 		}

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 func TestSetAside(t *testing.T) {
-	files := []config.StateFile{{Name: cpuState, Policy: "none"}, {Name: memoryState}}
+	files := []kubeletconfig.StateFile{{Name: cpuState, Policy: "none"}, {Name: memoryState}}
 	const cpuAside, memoryAside = cpuState + ".aside-none", memoryState + ".aside-refused"
 	for name, test := range map[string]struct {
 		there, after map[string]string // path to content
@@ -69,7 +69,7 @@ func TestSetAside(t *testing.T) {
 func TestSetAsideOnAReadOnlyDisk(t *testing.T) {
 	needsMounts(t)
 	root := readOnlyRoot(t, newNode(t), "none")
-	err := setAside(root, []config.StateFile{{Name: cpuState, Policy: "none"}})
+	err := setAside(root, []kubeletconfig.StateFile{{Name: cpuState, Policy: "none"}})
 	if !errors.Is(err, unix.EROFS) {
 		t.Error(err)
 	}
@@ -93,7 +93,7 @@ func TestCollectAsides(t *testing.T) {
 	if err := errors.Join(os.Mkdir(empty, 0o700), os.Symlink("elsewhere", link)); err != nil {
 		t.Fatal(err)
 	}
-	collectAsides(root, []decide.Aside{{StateFile: config.StateFile{Name: cpuState, Policy: "none"}}})
+	collectAsides(root, []core.Aside{{StateFile: kubeletconfig.StateFile{Name: cpuState, Policy: "none"}}})
 	wantFiles(t, root, others)
 	if _, err := os.Stat(empty); err != nil {
 		t.Errorf("a folder was removed: %v", err)

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // watchUnit tells the loop what the files of the unit are that started us, at first and whenever they or the program have changed, until ctx ends.
 // systemd is asked once which they are, and after each change whether it could start us with them. An answer that does not come changes nothing.
-func (w *watches) watchUnit(ctx context.Context, before decide.Unit) {
+func (w *watches) watchUnit(ctx context.Context, before core.Unit) {
 	if w.UnitFiles == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (w *watches) watchUnit(ctx context.Context, before decide.Unit) {
 			w.Logger.Debug("what the files of the unit are is not known", zap.Error(err))
 		case isNew || told.isDue():
 			if isNew {
-				w.send(ctx, decide.UnitSeen{Files: now.files, Refuse: now.refuse})
+				w.send(ctx, core.UnitSeen{Files: now.files, Refuse: now.refuse})
 			}
 			if asks {
 				w.askStart(ctx, &now)
@@ -105,5 +105,5 @@ func (w *watches) askStart(ctx context.Context, u *unitSeen) {
 	}
 	u.refuse = refuse
 	w.Logger.Info("systemd was asked to start the supervisor once more", zap.String("refuses", refuse))
-	w.send(ctx, decide.UnitSeen{Files: u.files, Refuse: refuse})
+	w.send(ctx, core.UnitSeen{Files: u.files, Refuse: refuse})
 }

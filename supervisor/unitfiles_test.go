@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // aBus answers whether systemd could start the supervisor again.
@@ -58,7 +58,7 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	write(flags, "A=1")
 	write(program, "one")
 	const exec, user = "status 203/EXEC", "status 217/USER"
-	watched := func(t *testing.T, bus *aBus, handover *Handover, before decide.Unit) (expect func(after time.Duration, asks int, said ...string)) {
+	watched := func(t *testing.T, bus *aBus, handover *Handover, before core.Unit) (expect func(after time.Duration, asks int, said ...string)) {
 		l := wire(Options{})
 		l.Logger, l.Successor, l.Handover, l.AskStart = zap.NewNop(), &Successor{Path: program}, handover, bus.ask
 		l.UnitFiles = func(context.Context) ([]string, error) { return []string{flags}, nil }
@@ -71,7 +71,7 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 				t.Fatalf("asked %d times, want %d; %d events, want %d", asked, asks, len(l.events), len(said))
 			}
 			for _, want := range said {
-				if e := (<-l.events).(decide.UnitSeen); e.Refuse != want {
+				if e := (<-l.events).(core.UnitSeen); e.Refuse != want {
 					t.Errorf("systemd refuses %q, want %q", e.Refuse, want)
 				}
 			}
@@ -79,7 +79,7 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		bus := &aBus{}
-		expect := watched(t, bus, nil, decide.Unit{})
+		expect := watched(t, bus, nil, core.Unit{})
 		expect(time.Second, 0, "")
 		expect(time.Hour, 0)
 		bus.answer(exec, nil)
@@ -106,7 +106,7 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a program that takes over goes on with what was known, and asks: its own file is new
 		bus := &aBus{refuse: exec}
-		expect := watched(t, bus, &Handover{}, decide.Unit{Refuse: user})
+		expect := watched(t, bus, &Handover{}, core.Unit{Refuse: user})
 		expect(time.Second, 0, user)
 		expect(startEvery, 1, exec)
 	})
@@ -133,13 +133,13 @@ func TestTheUnitIsWatched(t *testing.T) {
 				t.Fatalf("%d events, want %d", len(l.events), want)
 			}
 			for range want {
-				if e := (<-l.events).(decide.UnitSeen); len(e.Files) != 1 || e.Files[path] == "" {
+				if e := (<-l.events).(core.UnitSeen); len(e.Files) != 1 || e.Files[path] == "" {
 					t.Errorf("heard %+v", e)
 				}
 			}
 		}
 		write("A=1")
-		go l.watches.watchUnit(ctx, decide.Unit{})
+		go l.watches.watchUnit(ctx, core.Unit{})
 		heard(1)
 		heard(0)
 		write("A=2")
@@ -155,7 +155,7 @@ func TestTheUnitIsWatched(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := wire(Options{})
 			l.Logger, l.UnitFiles = zap.NewNop(), ask
-			if l.watches.watchUnit(t.Context(), decide.Unit{}); len(l.events) > 0 {
+			if l.watches.watchUnit(t.Context(), core.Unit{}); len(l.events) > 0 {
 				t.Errorf("%s: %d events", name, len(l.events))
 			}
 		})

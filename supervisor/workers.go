@@ -6,13 +6,13 @@ import (
 	"context"
 	"sync"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // workers are the goroutines beside the loop, and the events that they bring it.
 type workers struct {
 	tasks  sync.WaitGroup
-	events chan decide.Event
+	events chan core.Event
 }
 
 // spawn runs a task that the loop waits for before it returns.
@@ -25,7 +25,7 @@ func (w *workers) spawn(task func()) {
 }
 
 // send brings an event to the loop unless it has ended.
-func (w *workers) send(ctx context.Context, event decide.Event) {
+func (w *workers) send(ctx context.Context, event core.Event) {
 	select {
 	case w.events <- event:
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // kind is a kind whose cache has to be complete, and how it is listed.
@@ -53,7 +53,7 @@ type watchErrors struct {
 func (w *watchErrors) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	w.count.Add(1)
 	if apierrors.IsNotFound(err) {
-		w.log.Info("the API server does not have this kind, so nothing is done: packaging/manifests/controller/crd.yaml defines it",
+		w.log.Info("the API server does not have this kind, so nothing is done: deploy/manifests/controller/crd.yaml defines it",
 			"kind", reflector.TypeDescription(), "error", err.Error())
 		return
 	}

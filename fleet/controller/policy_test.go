@@ -7,13 +7,13 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // The policy kubelet-supervisor-revisions is about all that this controller makes: its labels and its names. That the API server then refuses others
 // is proved by the table of docs/why/security.md.
 func TestThePolicyIsAboutAllThatIsMade(t *testing.T) {
-	text, err := packaging.ControllerManifests.ReadFile("manifests/controller/policies.yaml")
+	text, err := deploy.ControllerManifests.ReadFile("manifests/controller/policies.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // Only what nobody needs any more is collected: not the target, the stable revision, a pinned or a stopped one, nor what any Node names.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // Namespace is where layers come from, and where revisions and variants are kept.
@@ -52,7 +52,7 @@ func ReadLayer(data map[string]string, key, resourceVersion string) Layer {
 
 // unknownFields are those of a patch that no kubelet knows, for people.
 func unknownFields(patch string) string {
-	return bounded.Text(strings.Join(config.UnknownFields(map[string]string{VariantKey: patch}, VariantKey, 0), ", "), 100)
+	return bounded.Text(strings.Join(kubeletconfig.UnknownFields(map[string]string{VariantKey: patch}, VariantKey, 0), ", "), 100)
 }
 
 // readPatch makes canonical JSON of YAML or JSON: keys in order, no comments, numbers as they were written. Its errors quote no values.
@@ -60,7 +60,7 @@ func readPatch(document []byte, unset []string) (string, error) {
 	if len(document) > payloadLimit {
 		return "", errors.New("it is larger than 1 MiB")
 	}
-	tree, err := config.Decode(document)
+	tree, err := kubeletconfig.Decode(document)
 	if err != nil {
 		return "", err
 	}
@@ -72,8 +72,8 @@ func readPatch(document []byte, unset []string) (string, error) {
 	if err := checkPatch(tree); err != nil {
 		return "", err
 	}
-	if masked := config.MaskedFields(tree); len(masked) > 0 {
-		return "", fmt.Errorf("%s is masked (%s), so it is not the value", masked[0], config.Mask)
+	if masked := kubeletconfig.MaskedFields(tree); len(masked) > 0 {
+		return "", fmt.Errorf("%s is masked (%s), so it is not the value", masked[0], kubeletconfig.Mask)
 	}
 	text, err := canonical(tree)
 	if err != nil {
@@ -124,7 +124,7 @@ func checkPatch(tree map[string]any) error {
 
 // checkKnown refuses a layer of which no kubelet knows a single field: it was meant for something else, and would change nothing on any node.
 func checkKnown(tree map[string]any, text string) error {
-	unknown := config.UnknownFields(map[string]string{VariantKey: text}, VariantKey, 0)
+	unknown := kubeletconfig.UnknownFields(map[string]string{VariantKey: text}, VariantKey, 0)
 	fields := make([]string, 0, len(tree))
 	for field := range tree {
 		if field != "kind" && field != "apiVersion" {

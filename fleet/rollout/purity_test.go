@@ -14,7 +14,7 @@ func TestTheCoreIsPure(t *testing.T) {
 			"github.com/robfig/cron/v3", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/selection", "k8s.io/apimachinery/pkg/types", "k8s.io/apimachinery/pkg/util/intstr",
 			"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1",
 			"github.com/kubelet-supervisor/kubelet-supervisor/config", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded",
-			"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"},
 		Only: map[string][]string{
 			"fmt":                       {"Sprint", "Sprintf", "Errorf", "Sscanf"},
 			"github.com/robfig/cron/v3": {"SpecSchedule", "ParseStandard"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // One word is one act: the stop of the target is lifted, those of other revisions hold on.

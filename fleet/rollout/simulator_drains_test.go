@@ -5,7 +5,7 @@ import (
 	"time"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // pods are what holds a change on a machine. Some are never evicted, of some there is one that no drain may take.

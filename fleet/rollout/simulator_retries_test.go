@@ -3,7 +3,7 @@ package rollout
 import (
 	"slices"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // checkRetries: the attempt rises by one for a word that was never heard, and for nothing else, and a stop that holds against another revision

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 // View is a pool as it is seen in a single look. There was no earlier look, so it is not known for how long a node has run what it runs:

@@ -14,7 +14,7 @@ import (
 // scheduleSchemas are what the definitions of KubeletPool and KubeletRolloutBudget say of spec.…windows[].schedule.
 func scheduleSchemas(t testing.TB) (schemas []scheduleSchema) {
 	t.Helper()
-	text, err := os.ReadFile("../../packaging/manifests/controller/crd.yaml")
+	text, err := os.ReadFile("../../deploy/manifests/controller/crd.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

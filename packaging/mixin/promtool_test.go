@@ -155,7 +155,7 @@ var firings = map[string]firing{
 
 // What the node's program and the controller tell is as Prometheus wants metrics to be. Their own tests compare these files with what they tell.
 func TestMetricsAreAsPrometheusWantsThem(t *testing.T) {
-	for _, path := range []string{"metrics/testdata/node.prom", "fleet/controller/testdata/controller.prom"} {
+	for _, path := range []string{"supervisor/metrics/testdata/node.prom", "fleet/controller/testdata/controller.prom"} {
 		text := read(t, path)
 		if !strings.Contains(text, "# TYPE kubelet_") {
 			t.Errorf("%s has no metric", path)

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -28,7 +28,7 @@ const FieldManager = "kubectl-kubelet"
 
 // ConfigNamespace is where configurations are pushed and looked for unless --namespace says otherwise: the namespace that
 // `install` makes, whose ConfigMaps nodes can read and not write.
-const ConfigNamespace = packaging.Namespace
+const ConfigNamespace = deploy.Namespace
 
 // A Factory is what the commands of one command line share.
 type Factory struct {

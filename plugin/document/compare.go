@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // A Change is one field that would be another with a configuration than it is now.
@@ -85,7 +85,7 @@ func (c Comparison) allChanges() []Change {
 		}
 		kept := c.Active != nil && (saidIt || c.ActiveOver == nil) && !same(running[path], said)
 		changed := Change{Path: path, From: running[path], to: to, said: said, unsaid: !saidIt, byDefault: !named, Kept: kept, silent: kept && !named}
-		if field, is := config.FieldAt(path); is && named {
+		if field, is := kubeletconfig.FieldAt(path); is && named {
 			changed.ignored = field.Ignored(c.Kubelet)
 		}
 		changes = append(changes, c.keyed(expand(changed))...)
@@ -172,7 +172,7 @@ func WriteChanges(to io.Writer, changes []Change) {
 
 // Consequence says what a change does to the node and its pods.
 func (c Change) Consequence() string {
-	found, known := config.NearestField(c.Path)
+	found, known := kubeletconfig.NearestField(c.Path)
 	switch {
 	case c.ignored != "":
 		return "ignored: the field " + c.ignored

@@ -10,7 +10,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // defaultsFiles hold what kubelets run with when nothing is configured, one file per Kubernetes version: made by
@@ -26,7 +26,7 @@ func Defaults(kubelet string) (tree map[string]any, version string, exact bool, 
 	if err != nil {
 		return nil, "", false, err
 	}
-	wanted, nearest := config.Minor(kubelet), minors[0]
+	wanted, nearest := kubeletconfig.Minor(kubelet), minors[0]
 	for _, minor := range minors {
 		if minor <= wanted {
 			nearest = minor
@@ -43,7 +43,7 @@ func LikelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool
 	if err != nil {
 		return nil, nil, false, err
 	}
-	next, exact := slices.BinarySearch(minors, config.Minor(kubelet))
+	next, exact := slices.BinarySearch(minors, kubeletconfig.Minor(kubelet))
 	if !exact && (next == 0 || next == len(minors)) {
 		return nil, nil, false, nil
 	}
@@ -80,7 +80,7 @@ func defaultsMinors() ([]int, error) {
 	}
 	var minors []int
 	for _, entry := range entries {
-		minors = append(minors, config.Minor(strings.TrimSuffix(entry.Name(), ".json")))
+		minors = append(minors, kubeletconfig.Minor(strings.TrimSuffix(entry.Name(), ".json")))
 	}
 	slices.Sort(minors)
 	return minors, nil

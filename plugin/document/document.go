@@ -9,7 +9,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // A Document is a KubeletConfiguration as somebody wrote it.
@@ -24,7 +24,7 @@ type Document struct {
 // Read decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
 // a value of another type than the field's.
 func Read(payload map[string]string, key string) (Document, error) {
-	warnings := config.Warnings(payload, key, 0)
+	warnings := kubeletconfig.Warnings(payload, key, 0)
 	over, err := readLayered(payload[key])
 	if err != nil {
 		return Document{}, fmt.Errorf("key %q %w", key, err)
@@ -33,13 +33,13 @@ func Read(payload map[string]string, key string) (Document, error) {
 		return Document{}, err
 	}
 	// Without a folder and gates Render changes nothing.
-	rendered, err := config.Render(payload, key, "", nil)
+	rendered, err := kubeletconfig.Render(payload, key, "", nil)
 	if err != nil {
 		return Document{}, err
 	}
 	var typed v1beta1.KubeletConfiguration
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(rendered, &typed); err != nil {
-		return Document{}, fmt.Errorf("key %q does not decode: %s%s; correct the field", key, faultyField(rendered), config.Quote(err.Error()))
+		return Document{}, fmt.Errorf("key %q does not decode: %s%s; correct the field", key, faultyField(rendered), kubeletconfig.Quote(err.Error()))
 	}
 	normal, err := json.Marshal(typed)
 	if err != nil {
@@ -66,7 +66,7 @@ func faultyField(rendered []byte) string {
 	for _, name := range SortedKeys(fields) {
 		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
 		if err == nil && sigsjson.UnmarshalCaseSensitivePreserveInts(one, &v1beta1.KubeletConfiguration{}) != nil {
-			return config.Quote(name) + ": "
+			return kubeletconfig.Quote(name) + ": "
 		}
 	}
 	return ""

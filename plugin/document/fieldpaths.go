@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // freeMaps are the fields whose keys are data, such as evictionHard: such a map is set as a whole, and what it does not name has
 // no default.
 var freeMaps = func() map[string]bool {
 	free := map[string]bool{}
-	for _, field := range config.Fields() {
+	for _, field := range kubeletconfig.Fields() {
 		if strings.HasPrefix(field.Type, "map[") && !strings.Contains(field.Path, ".") {
 			free[field.Path] = true
 		}
@@ -84,13 +84,13 @@ func ChangedFrom(base, tree map[string]any) map[string]any {
 
 // FieldName is the path of a field, which may be anybody's text, for a person.
 func FieldName(path string) string {
-	return bounded.Text(bounded.Line(config.ShowPath(path)), maxFieldName)
+	return bounded.Text(bounded.Line(kubeletconfig.ShowPath(path)), maxFieldName)
 }
 
 const maxFieldName = 120 // bytes
 
 // Show is a value of a field on one line, for a person.
-func Show(path string, value any) string { return config.ShowValue(path, value) }
+func Show(path string, value any) string { return kubeletconfig.ShowValue(path, value) }
 
 // SortedKeys are the keys of a map, in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -9,14 +9,14 @@ import (
 	"k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // Layered is a configuration of layers over each node's own file. The values are as configz writes them.
-type Layered struct{ config.Layers }
+type Layered struct{ kubeletconfig.Layers }
 
 // List gives the layers, the last of which wins; none for a whole file.
-func (l *Layered) List() []config.Layer {
+func (l *Layered) List() []kubeletconfig.Layer {
 	if l == nil {
 		return nil
 	}
@@ -25,11 +25,11 @@ func (l *Layered) List() []config.Layer {
 
 // readLayered reads layers over the node's own file; nil for what is none.
 func readLayered(text string) (*Layered, error) {
-	tree, err := config.Decode([]byte(text))
-	if err != nil || !config.AreLayers(tree) {
+	tree, err := kubeletconfig.Decode([]byte(text))
+	if err != nil || !kubeletconfig.AreLayers(tree) {
 		return nil, nil
 	}
-	read, err := config.ReadLayers([]byte(text))
+	read, err := kubeletconfig.ReadLayers([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func readLayered(text string) (*Layered, error) {
 			return nil, fmt.Errorf("has a fault in layer %s: %w", layer.Name, err)
 		}
 	}
-	if read.Base != config.BaseLocal {
+	if read.Base != kubeletconfig.BaseLocal {
 		return nil, nil // it is a whole file
 	}
 	return &Layered{read}, nil
@@ -46,7 +46,7 @@ func readLayered(text string) (*Layered, error) {
 
 // WithoutBase has layers laid together, over nothing where a node's own file belongs.
 func WithoutBase(payload map[string]string, key string) (map[string]string, error) {
-	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.BaseOf(nil, []byte(Header)), nil })
+	composed, err := kubeletconfig.Compose(payload, key, func() (kubeletconfig.Base, error) { return kubeletconfig.BaseOf(nil, []byte(Header)), nil })
 	return composed.Payload, err
 }
 
@@ -58,7 +58,7 @@ func Normalize(patch map[string]any) (map[string]any, error) {
 	}
 	var typed v1beta1.KubeletConfiguration
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(text, &typed); err != nil {
-		return nil, fmt.Errorf("%s%s; correct the field", faultyField(text), config.Quote(err.Error()))
+		return nil, fmt.Errorf("%s%s; correct the field", faultyField(text), kubeletconfig.Quote(err.Error()))
 	}
 	normal, err := json.Marshal(typed)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *Layered) laidOver(running, defaults map[string]any) map[string]any {
 		delete(tree, "evictionHard")
 	}
 	for _, layer := range l.List() {
-		config.MergePatch(tree, runtime.DeepCopyJSON(layer.Patch))
+		kubeletconfig.MergePatch(tree, runtime.DeepCopyJSON(layer.Patch))
 	}
 	set, named := tree["evictionHard"]
 	if byDefault && (!named || tree["mergeDefaultEvictionSettings"] == true) {
@@ -163,7 +163,7 @@ func (c Comparison) layeredChanges() (changes []Change) {
 		}
 		_, one.toOwn = back[path]
 		one.Kept = c.Active != nil && (saidIt || c.ActiveOver == nil) && !same(one.From, one.said)
-		if field, is := config.FieldAt(one.field()); is && named {
+		if field, is := kubeletconfig.FieldAt(one.field()); is && named {
 			one.ignored = field.Ignored(c.Kubelet)
 		}
 		if one.toOwn && !one.Kept || !one.toOwn && !same(one.From, one.to) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
@@ -56,7 +56,7 @@ func RemoveNodeSpecific(tree map[string]any) (left []string) {
 		left = append(left, f.path)
 		delete(tree, f.path)
 	}
-	for _, field := range config.Fields() {
+	for _, field := range kubeletconfig.Fields() {
 		if _, is := tree[field.Path]; is && field.Secret { // all of them are at the top
 			left = append(left, field.Path)
 			delete(tree, field.Path)
@@ -69,12 +69,12 @@ func RemoveNodeSpecific(tree map[string]any) (left []string) {
 func (d Document) Unmasked() error {
 	const words = "%s is masked (%s), so it is not the value; write that, or leave the field out"
 	for _, layer := range d.Over.List() {
-		for _, path := range config.MaskedFields(layer.Patch) {
-			return fmt.Errorf("layer %s: "+words, layer.Name, path, config.Mask)
+		for _, path := range kubeletconfig.MaskedFields(layer.Patch) {
+			return fmt.Errorf("layer %s: "+words, layer.Name, path, kubeletconfig.Mask)
 		}
 	}
-	for _, path := range config.MaskedFields(d.Tree) {
-		return fmt.Errorf(words, path, config.Mask)
+	for _, path := range kubeletconfig.MaskedFields(d.Tree) {
+		return fmt.Errorf(words, path, kubeletconfig.Mask)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 func TestOwnValues(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTablesOfFields(t *testing.T) {
 		paths = append(paths, f.path)
 	}
 	for _, path := range paths {
-		if _, known := config.FieldAt(path); !known {
+		if _, known := kubeletconfig.FieldAt(path); !known {
 			t.Errorf("there is no field %s", path)
 		}
 	}

@@ -9,29 +9,29 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
 // FreeName is the name of a layer by that of its configuration.
-func FreeName(of string, taken []config.Layer) string {
+func FreeName(of string, taken []kubeletconfig.Layer) string {
 	name := strings.Trim(noLabel.ReplaceAllString(strings.ToLower(of), "-"), "-")
 	name = strings.TrimRight(name[:min(len(name), 50)], "-")
 	if name == "" {
 		name = "layer"
 	}
 	free := name
-	for i := 2; slices.ContainsFunc(taken, func(l config.Layer) bool { return l.Name == free }); i++ {
+	for i := 2; slices.ContainsFunc(taken, func(l kubeletconfig.Layer) bool { return l.Name == free }); i++ {
 		free = fmt.Sprintf("%s-%d", name, i)
 	}
 	return free
 }
 
 // EncodeLayers writes layers over each node's own file.
-func EncodeLayers(layers []config.Layer) ([]byte, error) {
-	if len(layers) > config.MaxLayers {
-		return nil, fmt.Errorf("these would be %d layers, and %d are the most; put some together", len(layers), config.MaxLayers)
+func EncodeLayers(layers []kubeletconfig.Layer) ([]byte, error) {
+	if len(layers) > kubeletconfig.MaxLayers {
+		return nil, fmt.Errorf("these would be %d layers, and %d are the most; put some together", len(layers), kubeletconfig.MaxLayers)
 	}
 	type layer struct {
 		Name  string         `json:"name"`
@@ -42,22 +42,22 @@ func EncodeLayers(layers []config.Layer) ([]byte, error) {
 	for _, one := range layers {
 		list = append(list, layer(one))
 	}
-	text, err := yaml.Marshal(map[string]any{"base": config.BaseLocal, "layers": list})
+	text, err := yaml.Marshal(map[string]any{"base": kubeletconfig.BaseLocal, "layers": list})
 	if err != nil {
 		return nil, fmt.Errorf("writing the layers: %w", err)
 	}
-	return append([]byte("apiVersion: "+config.LayersAPIVersion+"\nkind: "+config.LayersKind+"\n"), text...), nil
+	return append([]byte("apiVersion: "+kubeletconfig.LayersAPIVersion+"\nkind: "+kubeletconfig.LayersKind+"\n"), text...), nil
 }
 
 // AddPatch lays a patch over layers. That of an earlier edit under the same name grows instead.
-func AddPatch(layers []config.Layer, name, node string, patch map[string]any) []config.Layer {
+func AddPatch(layers []kubeletconfig.Layer, name, node string, patch map[string]any) []kubeletconfig.Layer {
 	layers = slices.Clone(layers)
 	own := FreeName(name, nil)
 	if last := len(layers) - 1; layers[last].Name == own {
 		layers[last].Patch = joined(layers[last].Patch, patch)
 		return layers
 	}
-	return append(layers, config.Layer{Name: FreeName(name, layers), From: "edit of " + node, Patch: patch})
+	return append(layers, kubeletconfig.Layer{Name: FreeName(name, layers), From: "edit of " + node, Patch: patch})
 }
 
 // joined is one patch that does what two do. Nulls of both stay.
@@ -79,11 +79,11 @@ func joined(first, second map[string]any) map[string]any {
 
 // Patch applies a merge patch to a configuration, which is written anew.
 func Patch(document []byte, patch map[string]any) ([]byte, error) {
-	tree, err := config.Decode(document)
+	tree, err := kubeletconfig.Decode(document)
 	if err != nil {
 		return nil, err
 	}
-	config.MergePatch(tree, patch)
+	kubeletconfig.MergePatch(tree, patch)
 	text, err := yaml.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)

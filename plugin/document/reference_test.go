@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 func TestParseReference(t *testing.T) {
@@ -29,7 +29,7 @@ func TestParseReference(t *testing.T) {
 		{"a/b/c/d", nodev1.Assignment{}, "kubeletConfigKey"},
 	} {
 		t.Run(test.text, func(t *testing.T) {
-			got, err := ParseReference(test.text, packaging.Namespace)
+			got, err := ParseReference(test.text, deploy.Namespace)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Fatalf("error %v, want %q", err, test.err)
 			}
@@ -45,7 +45,7 @@ func FuzzParseReference(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := ParseReference(text, packaging.Namespace)
+		r, err := ParseReference(text, deploy.Namespace)
 		if err != nil || r.IsLocal() {
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // ParseSets reads what --set was given into one patch.
@@ -35,14 +35,14 @@ func ParseSets(arguments []string) (map[string]any, error) {
 
 // FieldSteps gives where a field is in the tree, and its type. A key of a map may have points in it.
 func FieldSteps(path string) (steps []string, kind string, err error) {
-	field, is := config.FieldOf(path)
+	field, is := kubeletconfig.FieldOf(path)
 	if !is {
-		return nil, "", config.NoSuchField(path)
+		return nil, "", kubeletconfig.NoSuchField(path)
 	}
 	steps = strings.Split(field.Path, ".")
 	for i := 1; i < len(steps); i++ {
 		above := strings.Join(steps[:i], ".")
-		if list, is := config.FieldAt(above); is && strings.HasPrefix(list.Type, "[]") {
+		if list, is := kubeletconfig.FieldAt(above); is && strings.HasPrefix(list.Type, "[]") {
 			return nil, "", fmt.Errorf("%s is a list, which is set as a whole, in YAML: '%s=[{%s: …}]'", above, above, steps[i])
 		}
 	}
@@ -77,7 +77,7 @@ func parseValue(kind, text string) (any, error) {
 		}
 		return nil, fmt.Errorf("its value is a number or null")
 	}
-	tree, err := config.Decode([]byte("v: " + text))
+	tree, err := kubeletconfig.Decode([]byte("v: " + text))
 	if err != nil {
 		return nil, fmt.Errorf("its value is YAML: %w", err)
 	}

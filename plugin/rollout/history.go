@@ -18,10 +18,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -184,11 +184,11 @@ func describeRevision(f *cmdutil.Factory, p pool, r view.Revision) error {
 
 // maskedPatch is what a layer sets, as JSON without secrets; null where it does not decode.
 func maskedPatch(patch []byte) []byte {
-	tree, err := config.Decode(patch)
+	tree, err := kubeletconfig.Decode(patch)
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err != nil || encoder.Encode(config.Masked(tree)) != nil {
+	if err != nil || encoder.Encode(kubeletconfig.Masked(tree)) != nil {
 		return []byte("null")
 	}
 	return bytes.TrimSpace(text.Bytes())

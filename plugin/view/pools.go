@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
 // poolKind is how a KubeletPool is called where kubectl names objects.
@@ -133,7 +133,7 @@ func (p Pool) Shown() *unstructured.Unstructured {
 	for _, layer := range layers {
 		if of, is := layer.(map[string]any); is {
 			if inline, is := of["inline"].(map[string]any); is {
-				of["inline"] = config.Masked(inline)
+				of["inline"] = kubeletconfig.Masked(inline)
 			}
 		}
 	}

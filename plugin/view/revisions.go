@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -57,7 +57,7 @@ func CoreRevisions(kept []Revision) []rollout.Revision {
 
 // patchLeaves are the values that a layer sets, as a kubelet writes them, where it does decode.
 func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
-	tree, err := config.Decode(layer.Patch)
+	tree, err := kubeletconfig.Decode(layer.Patch)
 	if err != nil {
 		return nil
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // Exit codes of check.
@@ -107,13 +107,13 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	key := filepath.Base(file)
 	payload := map[string]string{key: string(data)}
-	base := func() (config.Base, error) { return config.ReadBase(preflight.Arguments) }
-	composed, err := config.Compose(payload, key, base)
+	base := func() (kubeletconfig.Base, error) { return kubeletconfig.ReadBase(preflight.Arguments) }
+	composed, err := kubeletconfig.Compose(payload, key, base)
 	if err != nil {
 		return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of the layers in %s: %w", file, err)}
 	}
 	rendered, err := composed.Render(filepath.Dir(file), preflight.Arguments)
-	var load *config.LoadError
+	var load *kubeletconfig.LoadError
 	if errors.As(err, &load) {
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, load.Words)}
 	}
@@ -131,11 +131,11 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	preflight.TempFolder = folder
 	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
-	for _, warning := range append(warningsOf(verdict, config.Warnings(payload, key, verdict.Minor)), config.TrapsOf(payload, key, base)...) {
+	for _, warning := range append(warningsOf(verdict, kubeletconfig.Warnings(payload, key, verdict.Minor)), kubeletconfig.TrapsOf(payload, key, base)...) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}
 	switch verdict.Outcome {
-	case config.Accepted:
+	case kubeletconfig.Accepted:
 		_, err = fmt.Fprintf(command.OutOrStdout(), "%s is accepted by %s\n", file, preflight.Kubelet)
 		found := supervisor.Obstacles(command.Context(), preflight.Arguments, verdict.Effective)
 		for _, obstacle := range found {
@@ -148,9 +148,9 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 			return exitError{code: code, err: fmt.Errorf("%s is %s", file, words)}
 		}
 		return o.impact.tell(command, o.active.nodeFolders, preflight, verdict.Effective)
-	case config.Refused:
+	case kubeletconfig.Refused:
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, verdict.Words)}
-	case config.Environment:
+	case kubeletconfig.Environment:
 		return exitError{code: checkUnknown, err: fmt.Errorf("the kubelet's own command line fails the same way, nothing can be said of %s: %s", file, verdict.Words)}
 	}
 	return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of %s: %s", file, verdict.Words)}
@@ -158,7 +158,7 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 
 // warningsOf lists what a person should know of a configuration that may be accepted all the same.
 func warningsOf(verdict kubelet.Verdict, unknownFields []string) (list []string) {
-	for _, field := range config.ShadowLines(verdict.Shadowed) {
+	for _, field := range kubeletconfig.ShadowLines(verdict.Shadowed) {
 		by := ""
 		if !verdict.Effective.Told {
 			by = " (our own reading of flags and drop-in files: this kubelet does not tell)"

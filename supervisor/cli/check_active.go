@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 const checkActiveLong = `
@@ -188,24 +188,24 @@ type askedKubelet struct {
 // The control of a refusal is another than that of check: a flag that the new kubelet no longer has fails with every configuration, and is
 // just what is to be found. So the kubelet in use is asked about the same.
 func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words string) {
-	verdict := kubelet.Verdict{Outcome: config.Unknown, Words: c.words}
+	verdict := kubelet.Verdict{Outcome: kubeletconfig.Unknown, Words: c.words}
 	switch {
 	case c.refused:
-		verdict.Outcome = config.Refused
+		verdict.Outcome = kubeletconfig.Refused
 	case c.words == "":
 		verdict = k.Check(ctx, kubelet.Candidate{File: c.file}, nil)
 	}
-	if verdict.Outcome == config.Accepted {
+	if verdict.Outcome == kubeletconfig.Accepted {
 		if code, words := hostRefuses(supervisor.Obstacles(ctx, k.Arguments, verdict.Effective)); code != exitOK {
 			return code, words
 		}
 	}
 	switch {
-	case verdict.Outcome == config.Accepted && verdict.Resolver != "":
+	case verdict.Outcome == kubeletconfig.Accepted && verdict.Resolver != "":
 		return exitOK, "accepted; warning: " + verdict.Resolver
-	case verdict.Outcome == config.Accepted:
+	case verdict.Outcome == kubeletconfig.Accepted:
 		return exitOK, "accepted"
-	case verdict.Outcome != config.Refused:
+	case verdict.Outcome != kubeletconfig.Refused:
 		return checkUnknown, "unknown: " + verdict.Words
 	case !c.refused && !k.runs(ctx):
 		return checkUnknown, "unknown, for " + k.Kubelet + " does not run here: " + verdict.Words
@@ -234,5 +234,5 @@ func (k askedKubelet) inUseRefuses(ctx context.Context, c choice) bool {
 	}
 	control := k.Preflight
 	control.Kubelet = k.inUse
-	return c.refused || control.Check(ctx, kubelet.Candidate{File: c.file}, nil).Outcome == config.Refused
+	return c.refused || control.Check(ctx, kubelet.Candidate{File: c.file}, nil).Outcome == kubeletconfig.Refused
 }

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -87,8 +87,8 @@ func (l startLine) read(reader *store.Reader, pointer store.Pointer) (c choice, 
 		c.rendered, err = l.render(reader, pointer, *source, payload, folder)
 	}
 	if err != nil {
-		var load *config.LoadError
-		c.words, c.refused = config.Quote(err.Error()), errors.As(err, &load)
+		var load *kubeletconfig.LoadError
+		c.words, c.refused = kubeletconfig.Quote(err.Error()), errors.As(err, &load)
 	}
 	return c, true
 }
@@ -98,7 +98,7 @@ func (l startLine) render(reader *store.Reader, pointer store.Pointer, source co
 	if pointer == store.LastKnownGood {
 		base = goodBase(reader)
 	}
-	composed, err := config.Compose(payload, source.KubeletConfigKey, baseOf(reader, source, base, l.arguments))
+	composed, err := kubeletconfig.Compose(payload, source.KubeletConfigKey, baseOf(reader, source, base, l.arguments))
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // hostRefuses gives the code and the words of check for a configuration that the kubelet accepts, and that it could not be started with on this
 // host. A runtime that does not answer may be on its way, perhaps by the very installation that asks.
-func hostRefuses(found []decide.Obstacle) (code int, words string) {
-	isLasting := func(o decide.Obstacle) bool { return o.Kind != decide.ObstacleRuntime }
+func hostRefuses(found []core.Obstacle) (code int, words string) {
+	isLasting := func(o core.Obstacle) bool { return o.Kind != core.ObstacleRuntime }
 	switch {
 	case len(found) == 0:
 		return exitOK, ""
@@ -22,7 +22,7 @@ func hostRefuses(found []decide.Obstacle) (code int, words string) {
 	return checkUnknown, "accepted, and whether a kubelet would start here is not known: " + hostWords(found)
 }
 
-func hostWords(found []decide.Obstacle) string {
+func hostWords(found []core.Obstacle) string {
 	var words []string
 	for _, o := range found {
 		words = append(words, o.Words)

@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 const checkImpactLong = `
@@ -48,9 +48,9 @@ func (i *impactFlags) add(f *pflag.FlagSet) {
 }
 
 // tell says what the change would do to running pods: from what runs to a configuration that the kubelet accepts.
-func (i *impactFlags) tell(command *cobra.Command, folders nodeFolders, preflight kubelet.Preflight, then config.Effective) error {
+func (i *impactFlags) tell(command *cobra.Command, folders nodeFolders, preflight kubelet.Preflight, then kubeletconfig.Effective) error {
 	now, err := folders.whatRuns(preflight)
-	var effective config.Effective
+	var effective kubeletconfig.Effective
 	if err == nil {
 		effective, err = now.ask(command.Context())
 	}
@@ -114,7 +114,7 @@ func (n nodeFolders) whatRuns(preflight kubelet.Preflight) (running, error) {
 	case err != nil:
 		return r, err
 	}
-	r.name = decide.Describe(record.Runs)
+	r.name = core.Describe(record.Runs)
 	switch {
 	case !record.Healthy:
 		return r, fmt.Errorf("the kubelet that the supervisor with pid %d runs is not healthy, so which pods it admitted is not known", record.Supervisor.PID)
@@ -135,7 +135,7 @@ func (n nodeFolders) whatRuns(preflight kubelet.Preflight) (running, error) {
 func tail(words []string) []string { return words[min(1, len(words)):] }
 
 // render writes the file of a checkpoint, as the supervisor did when it started the kubelet.
-func (r *running) render(stateDir string, runs decide.Version) error {
+func (r *running) render(stateDir string, runs core.Version) error {
 	reader, err := store.Look(stateDir)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (r *running) render(stateDir string, runs decide.Version) error {
 		return err
 	}
 	key := runs.Source.KubeletConfigKey
-	composed, err := config.Compose(payload, key, baseOf(reader, runs.Source, runs.Base, r.Arguments))
+	composed, err := kubeletconfig.Compose(payload, key, baseOf(reader, runs.Source, runs.Base, r.Arguments))
 	if err != nil {
 		return err
 	}
@@ -161,10 +161,10 @@ func (r *running) render(stateDir string, runs decide.Version) error {
 }
 
 // ask has the kubelet tell what it comes to.
-func (r running) ask(ctx context.Context) (config.Effective, error) {
+func (r running) ask(ctx context.Context) (kubeletconfig.Effective, error) {
 	verdict := r.Check(ctx, kubelet.Candidate{File: r.file}, nil)
-	if verdict.Outcome != config.Accepted {
-		return config.Effective{}, fmt.Errorf("the kubelet cannot be asked about it: %s", verdict.Words)
+	if verdict.Outcome != kubeletconfig.Accepted {
+		return kubeletconfig.Effective{}, fmt.Errorf("the kubelet cannot be asked about it: %s", verdict.Words)
 	}
 	return verdict.Effective, nil
 }

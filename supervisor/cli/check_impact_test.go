@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	machine "github.com/kubelet-supervisor/kubelet-supervisor/host"
+	machine "github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // exitLocalRefused is the code of run --self-check=unit when only the kubelet's own configuration is bad.
@@ -35,9 +35,9 @@ func (o *runOptions) checkUnit(command *cobra.Command) error {
 	defer func() { _ = os.RemoveAll(folder) }()
 	preflight := kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: folder}
 	switch verdict := preflight.Check(command.Context(), kubelet.Candidate{}, nil); verdict.Outcome {
-	case config.Environment:
+	case kubeletconfig.Environment:
 		return refused("the kubelet cannot be started: %s", verdict.Words)
-	case config.Refused:
+	case kubeletconfig.Refused:
 		return exitError{code: exitLocalRefused, err: fmt.Errorf("the kubelet would not start with its local configuration: %s", verdict.Words)}
 	}
 	_, err = fmt.Fprintln(command.OutOrStdout(), "the supervisor can run the kubelet here")

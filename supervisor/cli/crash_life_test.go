@@ -18,10 +18,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -117,14 +117,14 @@ func (l *life) replaceKubelet() {
 func (l *life) seedBase() {
 	l.t.Helper()
 	base := l.api.maps["base"]
-	version := decide.Version{Source: l.source("base"), Content: config.Content(base.Data, "kubelet")}
-	identity, err := config.Identify(l.kubelet[0], l.kubelet[1:])
+	version := core.Version{Source: l.source("base"), Content: kubeletconfig.Content(base.Data, "kubelet")}
+	identity, err := kubeletconfig.Identify(l.kubelet[0], l.kubelet[1:])
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d := decide.Account{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
+	d := core.Account{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
 	if !l.unproven {
-		d.Promoted = decide.Promotion{Content: version.Content, Kubelet: identity}
+		d.Promoted = core.Promotion{Content: version.Content, Kubelet: identity}
 	}
 	l.store(func(s *store.Store) error {
 		return errors.Join(s.SaveCheckpoint(version.Source, base.Data), s.SaveSource(store.Assigned, &version.Source), s.SaveSource(store.LastKnownGood, &version.Source),

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	machine "github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	machine "github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -61,7 +61,7 @@ func (l *life) awaitLimit() (wrote []string) {
 // checkLimits wants a record of a limit that is not the one of before, and no other.
 func (l *life) checkLimits(wrote []string) {
 	l.t.Helper()
-	var d decide.Durable
+	var d core.Durable
 	l.store(func(s *store.Store) error { return s.LoadDocument("trial", "Trial", &d) })
 	if len(d.Limits) != len(wrote) || len(wrote) > 0 && (d.Limits[0].Before != limitBefore || !slices.Contains(d.Limits[0].Wrote, wrote[0])) {
 		l.t.Errorf("recorded is %q, want what was before %q", d.Limits, wrote)

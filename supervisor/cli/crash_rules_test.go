@@ -13,10 +13,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -31,7 +31,7 @@ func (l *life) checkDisk() {
 				failed = errors.Join(failed, err)
 			}
 		}
-		var trial decide.Account
+		var trial core.Account
 		failed = errors.Join(failed, s.LoadDocument("trial", "Trial", &trial))
 		assigned, err := s.LoadSource(store.Assigned)
 		failed = errors.Join(failed, err)
@@ -50,7 +50,7 @@ func (l *life) started() map[string]int {
 	for name, m := range l.api.maps {
 		source := l.source(name)
 		folder := filepath.Join(l.stateDir, "checkpoints", string(source.UID), source.ResourceVersion)
-		if rendered, err := config.Render(m.Data, "kubelet", folder, nil); err == nil {
+		if rendered, err := kubeletconfig.Render(m.Data, "kubelet", folder, nil); err == nil {
 			sum := sha256.Sum256(rendered)
 			names[hex.EncodeToString(sum[:])] = name
 		}
@@ -100,7 +100,7 @@ func (l *life) awaitPolicy() {
 func (l *life) checkAsides() {
 	l.t.Helper()
 	var recorded, found []string
-	var d decide.Durable
+	var d core.Durable
 	l.store(func(s *store.Store) error { return s.LoadDocument("trial", "Trial", &d) })
 	for _, aside := range d.Asides {
 		recorded = append(recorded, aside.Name+".aside-"+aside.Policy)

@@ -10,9 +10,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // checkLocal asks the kubelet about what it would be restarted into, where a supervisor runs one: its local configuration may have been
@@ -39,7 +39,7 @@ func (p prober) checkLocal(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	preflight := kubelet.Preflight{Kubelet: command[0], Arguments: command[1:], TempFolder: folder}
-	if verdict := preflight.Check(ctx, kubelet.Candidate{}, nil); verdict.Outcome == config.Refused {
+	if verdict := preflight.Check(ctx, kubelet.Candidate{}, nil); verdict.Outcome == kubeletconfig.Refused {
 		return fmt.Errorf("nothing is done, for the kubelet would not start as %s says: %s; correct its local configuration, or use --force", p.unit, verdict.Words)
 	}
 	return nil

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	machine "github.com/kubelet-supervisor/kubelet-supervisor/host"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	machine "github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // limitOf makes a cgroup of the kernel with a limit of processes that a kubelet has set, and the record of what it was before.
@@ -36,8 +36,8 @@ func limitOf(t *testing.T, stateDir, before, now string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := decide.KeptLimit{Limit: decide.Limit{File: name}, Before: before, Wrote: []string{now}, BootID: kubelet.BootID()}
-	trial := supervisor.TrialFile{Account: decide.Account{Limits: []decide.KeptLimit{kept}}}
+	kept := core.KeptLimit{Limit: core.Limit{File: name}, Before: before, Wrote: []string{now}, BootID: kubelet.BootID()}
+	trial := supervisor.TrialFile{Account: core.Account{Limits: []core.KeptLimit{kept}}}
 	if err := errors.Join(s.SaveDocument("trial", "Trial", trial), s.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // checkHost refuses a restart that the kubelet would not come back from: its unit would try for ever, with the supervisor as without it. A kubelet
@@ -35,7 +35,7 @@ func (u unitFiles) checkHost(ctx context.Context, state unitState) error {
 }
 
 // runningEffective is what the kubelet with this command line would come to at its next start, alone or with a supervisor in front.
-func runningEffective(ctx context.Context, words []string, folder string) (effective config.Effective, arguments []string, known bool) {
+func runningEffective(ctx context.Context, words []string, folder string) (effective kubeletconfig.Effective, arguments []string, known bool) {
 	if len(words) == 0 {
 		return effective, nil, false
 	}

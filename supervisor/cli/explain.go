@@ -16,11 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 const explainLong = `Say what this node's kubelet is configured with, field by field, and who set it: a layer, the assigned file, the node's own file, a drop-in file, or a
@@ -94,7 +94,7 @@ func (o *explainFlags) explain(command *cobra.Command, arguments []string) error
 	}
 	if o.format == "json" {
 		if what.Fields == nil {
-			what.Fields = []config.Explanation{}
+			what.Fields = []kubeletconfig.Explanation{}
 		}
 		return writeWhole(command.OutOrStdout(), what)
 	}
@@ -102,10 +102,10 @@ func (o *explainFlags) explain(command *cobra.Command, arguments []string) error
 }
 
 // anyUnset tells whether a field is named that nobody sets.
-func anyUnset(list []config.Explanation, named []string) bool {
+func anyUnset(list []kubeletconfig.Explanation, named []string) bool {
 	return slices.ContainsFunc(named, func(field string) bool {
 		field = plainPath(field)
-		return config.IsField(field) && !slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) && !e.Unset })
+		return kubeletconfig.IsField(field) && !slices.ContainsFunc(list, func(e kubeletconfig.Explanation) bool { return e.Explains(field) && !e.Unset })
 	})
 }
 
@@ -113,29 +113,29 @@ func anyUnset(list []config.Explanation, named []string) bool {
 func plainPath(field string) string { return strings.ReplaceAll(field, `\.`, ".") }
 
 // chosen are the fields that are named; none is all that somebody set, and with defaults all.
-func chosen(list []config.Explanation, named []string, defaults bool) ([]config.Explanation, error) {
+func chosen(list []kubeletconfig.Explanation, named []string, defaults bool) ([]kubeletconfig.Explanation, error) {
 	for _, field := range named {
 		field = plainPath(field)
-		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
+		if kubeletconfig.IsField(field) || slices.ContainsFunc(list, func(e kubeletconfig.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
-		return nil, usage("%w", config.NoSuchField(field))
+		return nil, usage("%w", kubeletconfig.NoSuchField(field))
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(e config.Explanation) bool {
+	return slices.DeleteFunc(slices.Clone(list), func(e kubeletconfig.Explanation) bool {
 		if len(named) > 0 {
 			return !slices.ContainsFunc(named, func(field string) bool { return e.Explains(plainPath(field)) })
 		}
-		return !defaults && e.By == config.Origin{Kind: config.ByDefault} && len(e.Over) == 0
+		return !defaults && e.By == kubeletconfig.Origin{Kind: kubeletconfig.ByDefault} && len(e.Over) == 0
 	}), nil
 }
 
 // explained is what is explained.
 type explained struct {
-	Runs   string               `json:"explained"`
-	Notes  []string             `json:"notes,omitempty"`
-	Fields []config.Explanation `json:"fields"`
+	Runs   string                      `json:"explained"`
+	Notes  []string                    `json:"notes,omitempty"`
+	Fields []kubeletconfig.Explanation `json:"fields"`
 
-	sources config.Sources
+	sources kubeletconfig.Sources
 }
 
 func (x *explained) write(to, notes io.Writer, detail bool) error {
@@ -159,7 +159,7 @@ func (x *explained) write(to, notes io.Writer, detail bool) error {
 
 // explained finds what runs by the running supervisor; without one it is what is assigned, else local.
 func (a *activeFlags) explained(line startLine) (*explained, error) {
-	x := &explained{sources: config.Sources{Arguments: line.arguments, Base: func() (config.Base, error) { return config.ReadBase(line.arguments) }}}
+	x := &explained{sources: kubeletconfig.Sources{Arguments: line.arguments, Base: func() (kubeletconfig.Base, error) { return kubeletconfig.ReadBase(line.arguments) }}}
 	record, running, err := supervisor.ReadRecord(cmp.Or(a.runDir, runWords{flags: supervisorWords(flagsFile)}.runDirs()[0]))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (!running || record.Alone != ""):
@@ -173,7 +173,7 @@ func (a *activeFlags) explained(line startLine) (*explained, error) {
 	if record.Child == nil || !record.Healthy {
 		x.Notes = append(x.Notes, "the kubelet is not healthy")
 	}
-	x.Runs = decide.Describe(record.Runs) + " runs now"
+	x.Runs = core.Describe(record.Runs) + " runs now"
 	if record.Runs == nil {
 		return x, nil
 	}
@@ -226,7 +226,7 @@ func (x *explained) read(reader *store.Reader, source corev1.ConfigMapNodeConfig
 	if content == "" {
 		return nil
 	}
-	composed, err := config.Compose(payload, x.sources.Key, x.sources.Base)
+	composed, err := kubeletconfig.Compose(payload, x.sources.Key, x.sources.Base)
 	if err == nil && composed.Content() != content {
 		err = fmt.Errorf("%s/%s has another content on disk than what was started", source.Namespace, source.Name)
 	}
@@ -242,7 +242,7 @@ func (x *explained) ask(command *cobra.Command, line startLine) (map[string]any,
 	defer func() { _ = os.RemoveAll(folder) }()
 	asked := running{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: kubelet.PreflightAuto, TempFolder: folder}}
 	if x.sources.Payload != nil {
-		composed, err := config.Compose(x.sources.Payload, x.sources.Key, x.sources.Base)
+		composed, err := kubeletconfig.Compose(x.sources.Payload, x.sources.Key, x.sources.Base)
 		if err != nil {
 			return nil, err
 		}

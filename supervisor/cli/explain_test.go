@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -79,7 +79,7 @@ func (n *node) promoted() {
 	if err == nil && source != nil {
 		var own []byte
 		own, err = os.ReadFile(n.local)
-		err = errors.Join(err, s.SaveBase(*source, config.LocalContent(n.kubelet[1:]), own))
+		err = errors.Join(err, s.SaveBase(*source, kubeletconfig.LocalContent(n.kubelet[1:]), own))
 	}
 	if err = errors.Join(err, s.SaveSource(store.LastKnownGood, source), s.Close()); err != nil {
 		n.t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // journalStreams is where journald takes a log stream. It is set when the tests' program is built.

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig/commandline"
 )
 
 // warnNoKubeconfig says that nothing can be assigned to a kubelet that joins no cluster. The supervisor may have a kubeconfig of its own.
 func (i installation) warnNoKubeconfig(kubelets []string, supervisors string) {
-	if supervisors != "" || config.NamesFlag(kubelets, "kubeconfig") {
+	if supervisors != "" || commandline.NamesFlag(kubelets, "kubeconfig") {
 		return
 	}
 	i.say("Warning:            the kubelet has no --kubeconfig, so it joins no cluster: it will run under the supervisor, and nothing can be assigned to it.")

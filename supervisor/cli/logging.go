@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
 // logFormats are the values of --log-format. The empty one is journald where that is, else text.

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/cli/signals"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 )
 
 const (
@@ -82,7 +82,7 @@ func (o *runOptions) command() *cobra.Command {
 	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute, "on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
 	f.DurationVar(&o.StopTimeout, "stop-timeout", defaultStopTimeout, "from SIGTERM to SIGKILL when the kubelet is stopped")
 	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute, "edits of an assigned ConfigMap are applied within this time, once they have settled, each node at its own moment; 0: each at once")
-	f.StringVar(&o.Disruption, "disruption", decide.Hold, "hold: a change that would kill running pods waits until it would kill none, or a person lets it through; allow: it is made at once, unless no kubelet would start")
+	f.StringVar(&o.Disruption, "disruption", core.Hold, "hold: a change that would kill running pods waits until it would kill none, or a person lets it through; allow: it is made at once, unless no kubelet would start")
 	f.BoolVar(&o.FollowLocal, "follow-local", false, "restart the kubelet for an accepted change of its local files; else it is only reported")
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
@@ -146,7 +146,7 @@ func (o *runOptions) check() error {
 		return usage("--trial-failures=%d leaves no try; give 1 or more", o.TrialFailures)
 	case !slices.Contains([]string{"auto", "always", "never"}, o.Preflight):
 		return usage("--preflight=%q is none of auto, always, never", o.Preflight)
-	case o.Disruption != decide.Hold && o.Disruption != decide.Allow:
+	case o.Disruption != core.Hold && o.Disruption != core.Allow:
 		return usage("--disruption=%q is none of hold, allow", o.Disruption)
 	case o.MetricsFile != "" && (!filepath.IsAbs(o.MetricsFile) || filepath.Ext(o.MetricsFile) != ".prom"):
 		return usage("--metrics-file=%q is not an absolute path that ends with .prom, as node_exporter looks for it", o.MetricsFile)

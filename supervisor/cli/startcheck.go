@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 // kubeletPatience is how long a supervisor that systemd has started is given to start a kubelet: it waits for its lock and its pre-flight.

@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
 func source(name string) *corev1.NodeConfigSource {
@@ -45,8 +45,8 @@ Error:            none
 `},
 		"a change": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "InTrial", Message: "using current"},
-			LastChange: &supervisor.RecordedChange{LastChange: decide.LastChange{To: &decide.Version{Source: *source("new").ConfigMap}, Began: at, Ended: at, Outcome: "InTrial", Phase: decide.PhaseReport,
-				Took: decide.Phases{Download: decide.Span(40 * time.Millisecond), Preflight: decide.Span(320 * time.Millisecond), Stop: decide.Span(50 * time.Millisecond), Start: decide.Span(1280 * time.Millisecond)}}}}, true, `
+			LastChange: &supervisor.RecordedChange{LastChange: core.LastChange{To: &core.Version{Source: *source("new").ConfigMap}, Began: at, Ended: at, Outcome: "InTrial", Phase: core.PhaseReport,
+				Took: core.Phases{Download: core.Span(40 * time.Millisecond), Preflight: core.Span(320 * time.Millisecond), Stop: core.Span(50 * time.Millisecond), Start: core.Span(1280 * time.Millisecond)}}}}, true, `
 Supervisor:       pid 10, running
 Kubelet:          pid 11, healthy
 Assignment:       none
@@ -64,7 +64,7 @@ Last change:      local -> kube-system/new/kubelet: InTrial
 			Assignment: "kube-system/new/kubelet",
 			Config:     corev1.NodeConfigStatus{Assigned: source("new"), Active: source("old"), LastKnownGood: source("old"), Error: "failed to run config, see Kubelet log for details"},
 			Condition:  supervisor.RecordedCondition{Status: "False", Reason: "RolledBack", Message: "using last-known-good"},
-			Rejected:   []decide.Rejection{{Content: "sha256:0123456789abcdef", Words: "exited 3 times"}},
+			Rejected:   []core.Rejection{{Content: "sha256:0123456789abcdef", Words: "exited 3 times"}},
 			Exits:      []supervisor.RecordedExit{{Time: at, Ran: "it", Words: "exit code 1"}, {Time: at, Ran: "it", Asked: true, Words: "exit code 0"}}}, true, `
 Supervisor:       pid 10, starting
 Kubelet:          pid 11, not healthy
@@ -82,7 +82,7 @@ Exit:             2026-03-04 05:06:07 asked, exit code 0, ran it
 		"in trial": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Assignment: "a/b/c", Config: corev1.NodeConfigStatus{Assigned: source("b"), Active: source("b")},
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "InTrial"},
-			Trial:     &supervisor.RecordedTrial{Healthy: decide.Span(61500 * time.Millisecond), Left: decide.Span(9 * time.Minute), Failures: 1}}, true, `
+			Trial:     &supervisor.RecordedTrial{Healthy: core.Span(61500 * time.Millisecond), Left: core.Span(9 * time.Minute), Failures: 1}}, true, `
 Supervisor:       pid 10, running
 Kubelet:          pid 11, healthy
 Assignment:       a/b/c

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -38,9 +38,9 @@ const (
 func nodeActs() []nodeAct {
 	const (
 		own, other   = "/api/v1/nodes/" + cluster.NodeName, "/api/v1/nodes/" + otherNode
-		configs      = "/api/v1/namespaces/" + packaging.Namespace + "/configmaps"
+		configs      = "/api/v1/namespaces/" + deploy.Namespace + "/configmaps"
 		pools        = "/apis/kubelet-supervisor.io/v1alpha1/kubeletpools"
-		bindings     = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + packaging.Namespace + "/rolebindings"
+		bindings     = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + deploy.Namespace + "/rolebindings"
 		assign       = `{"metadata":{"annotations":{"kubelet-supervisor.io/config-source":"kubelet-config/other/kubelet"}}}`
 		says         = `{"metadata":{"annotations":{"kubelet-supervisor.io/config-observed":"local"}}}`
 		event        = `{"metadata":{"name":"bench"},"involvedObject":{"kind":"Node","name":"n1"},"reason":"Bench"}`
@@ -78,7 +78,7 @@ func nodeActs() []nodeAct {
 		{"delete a configuration", http.MethodDelete, configs + "/bench", "", always},
 		{"bind itself to the operator's Role", write, bindings, binding, always},
 		{"get a ConfigMap of another namespace", get, "/api/v1/namespaces/default/configmaps/bench", "", always},
-		{"get a Secret", get, "/api/v1/namespaces/" + packaging.Namespace + "/secrets/bench", "", always},
+		{"get a Secret", get, "/api/v1/namespaces/" + deploy.Namespace + "/secrets/bench", "", always},
 		{"list pools", get, pools, "", always},
 		{"write a pool's status", patch, pools + "/bench/status", `{"status":{}}`, always},
 	}

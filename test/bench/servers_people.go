@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -67,7 +67,7 @@ func (s *newcomer) install(ctx context.Context) (brief, words string, err error)
 	if policies == 0 {
 		brief += ", **no policies**"
 	}
-	if want := len(packaging.PoolPolicies()) + 2; s.minor >= hasPolicies && policies != want {
+	if want := len(deploy.PoolPolicies()) + 2; s.minor >= hasPolicies && policies != want {
 		return brief, words, fmt.Errorf("%d policies were installed, and there are %d: %s", policies, want, words)
 	}
 	return brief, words, nil
@@ -78,8 +78,8 @@ var pushedName = regexp.MustCompile(`(?m)^configmap/(\S+) created$`)
 // assignment is that of an operator, who has the roles that docs/why/security.md binds.
 func (s *newcomer) assignment(ctx context.Context) (brief, words string, err error) {
 	for _, words := range [][]string{
-		{"create", "clusterrolebinding", "assigns", "--clusterrole=" + packaging.OperatorRole, "--user=" + operator},
-		{"create", "rolebinding", "assigns", "-n", packaging.Namespace, "--role=" + packaging.OperatorRole, "--user=" + operator},
+		{"create", "clusterrolebinding", "assigns", "--clusterrole=" + deploy.OperatorRole, "--user=" + operator},
+		{"create", "rolebinding", "assigns", "-n", deploy.Namespace, "--role=" + deploy.OperatorRole, "--user=" + operator},
 	} {
 		if _, err := s.cluster.Kubectl(ctx, words...); err != nil {
 			return "", "", err
@@ -136,7 +136,7 @@ func (s *newcomer) pool(ctx context.Context) (brief, words string, err error) {
 
 // startController starts the controller as the user that it is outside of the cluster.
 func (s *newcomer) startController() error {
-	identity, err := s.cluster.IdentityConfig(packaging.ControllerUser)
+	identity, err := s.cluster.IdentityConfig(deploy.ControllerUser)
 	if err != nil {
 		return err
 	}

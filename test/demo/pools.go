@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -68,7 +68,7 @@ func (d *demo) installPools(ctx context.Context) error {
 	}
 	d.row("    ", fmt.Sprintf("%d objects installed: namespaces, roles, policies and the kinds", strings.Count(string(installed), "\n")))
 	d.row("  ", "The controller runs outside of the cluster, as a user of its own. A kube-controller-manager would sign its certificate; here the demo does:")
-	identity, err := d.cluster.IdentityConfig(packaging.ControllerUser)
+	identity, err := d.cluster.IdentityConfig(deploy.ControllerUser)
 	if err != nil {
 		return err
 	}

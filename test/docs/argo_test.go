@@ -9,7 +9,7 @@ import (
 
 // The page has the script that is shipped, but for its comment.
 func TestArgoScriptIsTheShippedOne(t *testing.T) {
-	script, err := os.ReadFile(filepath.Join(root, "packaging/argocd/kubeletpool-health.lua"))
+	script, err := os.ReadFile(filepath.Join(root, "deploy/argocd/kubeletpool-health.lua"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,6 +20,6 @@ func TestArgoScriptIsTheShippedOne(t *testing.T) {
 		}
 	}
 	if !strings.Contains(pages(t)["docs/howto/gitops.md"], shown.String()) {
-		t.Error("docs/howto/gitops.md has another script than packaging/argocd/kubeletpool-health.lua")
+		t.Error("docs/howto/gitops.md has another script than deploy/argocd/kubeletpool-health.lua")
 	}
 }

@@ -60,7 +60,7 @@ func TestTheFirstCommandsOfContributing(t *testing.T) {
 func copyOfCore(t *testing.T) string {
 	t.Helper()
 	folder, root := t.TempDir(), tree.Root()
-	list := `go list -deps -test -f '{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}' ./decide | sort -u`
+	list := `go list -deps -test -f '{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}' ./supervisor/core | sort -u`
 	for dir := range strings.Lines(mustRun(t, root, list)) {
 		path, err := filepath.Rel(root, strings.TrimSpace(dir))
 		if err != nil {

@@ -36,7 +36,7 @@ func (s *schema) fields(path string, f func(path string, field *schema)) {
 // definition is the schema of a kind.
 func definition(t *testing.T, kind string) *schema {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "packaging/manifests/controller/crd.yaml"))
+	text, err := os.ReadFile(filepath.Join(root, "deploy/manifests/controller/crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

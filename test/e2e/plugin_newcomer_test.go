@@ -18,7 +18,7 @@ import (
 func TestPluginThreeCommands(t *testing.T) {
 	n := pluginNode(t)
 	for _, file := range []string{"nodes", "operator", "viewer", "admission-policy"} { // all that install makes but the namespace, whose end nobody would wait for here
-		if _, err := n.Kubectl(t.Context(), "delete", "-f", "../../packaging/manifests/"+file+".yaml"); err != nil {
+		if _, err := n.Kubectl(t.Context(), "delete", "-f", "../../deploy/manifests/"+file+".yaml"); err != nil {
 			t.Fatal(err)
 		}
 	}

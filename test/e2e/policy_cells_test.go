@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // policyCells says, for everybody (first column: who, then which Node), each kind of request, and each change of what a
@@ -268,9 +268,9 @@ func (n *node) policyPeople(t *testing.T) map[string]*person {
 		return object{"apiGroups": []string{""}, "resources": []string{resource}, "verbs": verbs}
 	}
 	everything := []string{"create", "get", "list", "watch", "update", "patch"}
-	n.bind(t, "verb-and-all", "all-of-nodes", rule("nodes", append(everything, packaging.AssignVerb)...), rule("nodes/status", everything...))
+	n.bind(t, "verb-and-all", "all-of-nodes", rule("nodes", append(everything, deploy.AssignVerb)...), rule("nodes/status", everything...))
 	n.bind(t, "verb-for-n1", "patch-nodes", rule("nodes", "patch"))
-	n.bind(t, "verb-for-n1", "assign-n1", object{"apiGroups": []string{""}, "resources": []string{"nodes"}, "resourceNames": []string{"n1"}, "verbs": []string{packaging.AssignVerb}})
+	n.bind(t, "verb-for-n1", "assign-n1", object{"apiGroups": []string{""}, "resources": []string{"nodes"}, "resourceNames": []string{"n1"}, "verbs": []string{deploy.AssignVerb}})
 	for _, user := range []string{"system:node:n3", "system:node:n1-by-name", "by-group"} {
 		n.bind(t, user, "all-of-nodes")
 	}
@@ -298,7 +298,7 @@ func (n *node) bindViewer(t *testing.T) {
 	t.Helper()
 	const folder = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	n.replace(t, folder, "viewer", object{
-		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": packaging.ViewerRole},
+		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": deploy.ViewerRole},
 		"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer"}},
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -109,13 +109,13 @@ func (n *node) withoutPolicy(t *testing.T, do func()) {
 	t.Helper()
 	const folder = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 	var binding object
-	n.must(t, http.MethodGet, folder+"/"+packaging.Policy, nil, &binding)
-	n.remove(t, folder+"/"+packaging.Policy)
+	n.must(t, http.MethodGet, folder+"/"+deploy.Policy, nil, &binding)
+	n.remove(t, folder+"/"+deploy.Policy)
 	await(t, "the API server has forgotten the policy", func() error {
 		_, err := n.request(http.MethodPost, "/api/v1/nodes?dryRun=All", nodeObject("probe", "malformed"), nil)
 		return err
 	})
 	do()
-	n.replace(t, folder, packaging.Policy, object{"spec": binding["spec"]})
+	n.replace(t, folder, deploy.Policy, object{"spec": binding["spec"]})
 	awaitPolicy(t, n)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 const admissionPath = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
@@ -36,7 +36,7 @@ func TestInstallOverChangesByHand(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			resource := map[string]string{"policy": "validatingadmissionpolicy", "binding": "validatingadmissionpolicybinding"}[test.kind]
-			if _, err := n.Kubectl(t.Context(), append([]string{"patch", resource, packaging.Policy, "-p", test.patch}, test.arguments...)...); err != nil {
+			if _, err := n.Kubectl(t.Context(), append([]string{"patch", resource, deploy.Policy, "-p", test.patch}, test.arguments...)...); err != nil {
 				t.Fatal(err)
 			}
 			want := []string{"WRONG   the admission policy kubelet-supervisor-assignment is not as install makes it"}
@@ -53,7 +53,7 @@ func TestInstallOverChangesByHand(t *testing.T) {
 			}
 			n.plugin(t, "install", "--yes")
 			await(t, "the node does not assign itself", func() error {
-				if code, err := assigns(); code != http.StatusForbidden || !strings.Contains(err.Error(), packaging.Policy) {
+				if code, err := assigns(); code != http.StatusForbidden || !strings.Contains(err.Error(), deploy.Policy) {
 					return errNotYet
 				}
 				return nil
@@ -67,7 +67,7 @@ func TestInstallOverChangesByHand(t *testing.T) {
 	// What is as it should be is left alone.
 	versions := func() (text string) {
 		for _, kind := range []string{"ies/", "ybindings/"} {
-			for _, name := range []string{packaging.Policy, packaging.ConfigMapPolicy} {
+			for _, name := range []string{deploy.Policy, deploy.ConfigMapPolicy} {
 				var found struct {
 					Metadata struct{ ResourceVersion string }
 				}
@@ -84,7 +84,7 @@ func TestInstallOverChangesByHand(t *testing.T) {
 	}
 
 	// An operator may not impersonate a node, and tries it as a person.
-	n.bind(t, "doctors-operator", packaging.OperatorRole)
+	n.bind(t, "doctors-operator", deploy.OperatorRole)
 	stdout, _, _ := n.runPlugin(t, pluginRun{}, "doctor", "n1", "--answer-timeout=0s", "--as=doctors-operator")
 	wantIn(t, stdout, "ok      the API server refuses a dry run in which you write the node's own words")
 }
@@ -93,14 +93,14 @@ func TestInstallOverChangesByHand(t *testing.T) {
 func TestInstallByKubectl(t *testing.T) {
 	n := pluginNode(t)
 	n.must(t, http.MethodPost, "/api/v1/nodes", nodeObject("n1", ""), nil)
-	for _, name := range []string{packaging.Policy, packaging.ConfigMapPolicy} {
+	for _, name := range []string{deploy.Policy, deploy.ConfigMapPolicy} {
 		if _, err := n.Kubectl(t.Context(), "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	desk := n.deskFor(t)
 	applied := n.shell(t, desk, "kubectl kubelet install --dry-run=client -o yaml | kubectl apply -f - 2>/dev/null")
-	wantIn(t, applied, "/"+packaging.Policy+" created", "/"+packaging.ConfigMapPolicy+" created", "/"+packaging.OperatorRole+" ")
+	wantIn(t, applied, "/"+deploy.Policy+" created", "/"+deploy.ConfigMapPolicy+" created", "/"+deploy.OperatorRole+" ")
 	installed := n.shell(t, desk, "kubectl kubelet install --dry-run=client")
 	if got, want := strings.Count(applied, "\n"), strings.Count(installed, "\n"); got != want || want == 0 {
 		t.Errorf("kubectl applied %d objects, install has %d:\n%s", got, want, applied)

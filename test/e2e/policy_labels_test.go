@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -37,7 +37,7 @@ func TestProvisionerLabelsNodes(t *testing.T) {
 	n := guardedNode(t)
 	labelled := object{"metadata": object{"labels": object{poolOfLabel: "workers", "karpenter.sh/registered": "true"}},
 		"spec": object{"taints": []object{}}}
-	for user, verbs := range map[string][]string{"provisioner": {"patch"}, "provisioner-with-verb": {"patch", packaging.AssignVerb}} {
+	for user, verbs := range map[string][]string{"provisioner": {"patch"}, "provisioner-with-verb": {"patch", deploy.AssignVerb}} {
 		n.bind(t, user, user, object{"apiGroups": []string{""}, "resources": []string{"nodes"}, "verbs": verbs})
 		n.remove(t, nodePath)
 		made := nodeObject(cluster.NodeName, "")

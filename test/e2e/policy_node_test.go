@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -27,7 +27,7 @@ func TestNodeUnderThePolicy(t *testing.T) {
 	operator := n.identity(t, "operator")
 	config := &configMap{node: n, ConfigMap: &corev1.ConfigMap{}}
 	body := object{"metadata": object{"name": uniqueName("guarded")}, "data": object{"kubelet": n.kubeletConfig(with("maxPods", 61))}}
-	if _, err := requestAs(operator, http.MethodPost, "/api/v1/namespaces/"+packaging.Namespace+"/configmaps", body, config.ConfigMap); err != nil {
+	if _, err := requestAs(operator, http.MethodPost, "/api/v1/namespaces/"+deploy.Namespace+"/configmaps", body, config.ConfigMap); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { config.delete(t) })

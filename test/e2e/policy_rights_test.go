@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
@@ -25,7 +25,7 @@ const securityPage = "../../docs/why/security.md"
 func TestRights(t *testing.T) {
 	n := guardedNode(t)
 	for _, file := range []string{"rbac.yaml", "policies.yaml"} {
-		if _, err := n.Kubectl(t.Context(), "apply", "--server-side", "-f", "../../packaging/manifests/controller/"+file); err != nil {
+		if _, err := n.Kubectl(t.Context(), "apply", "--server-side", "-f", "../../deploy/manifests/controller/"+file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,11 +131,11 @@ func (n *node) replaceConfigMap(t *testing.T, namespace, name string) {
 // replica places a pod of the controller on a node, and gives what a token is bound to.
 func (n *node) replica(t *testing.T, on string) object {
 	t.Helper()
-	const folder = "/api/v1/namespaces/" + packaging.ControllerNamespace + "/pods"
+	const folder = "/api/v1/namespaces/" + deploy.ControllerNamespace + "/pods"
 	n.remove(t, "/api/v1/nodes/"+on)
 	n.must(t, http.MethodPost, "/api/v1/nodes", object{"metadata": object{"name": on}}, nil)
 	n.replace(t, folder, "rights-replica", object{"spec": object{
-		"nodeName": on, "serviceAccountName": packaging.ControllerName, "terminationGracePeriodSeconds": 0,
+		"nodeName": on, "serviceAccountName": deploy.ControllerName, "terminationGracePeriodSeconds": 0,
 		"securityContext": object{"runAsNonRoot": true, "seccompProfile": object{"type": "RuntimeDefault"}},
 		"containers": []object{{"name": "controller", "image": "controller", "securityContext": object{
 			"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}}}},
@@ -195,14 +195,14 @@ func (n *node) rightsActs(replica object) map[string]func(*person) (int, error) 
 		"remove n1's words": onN1(statusAnnotation, nil),
 		"act as the controller of pools": func(who *person) (int, error) {
 			var answer struct{ Status struct{ Token string } }
-			code, err := requestAs(who.identity, http.MethodPost, "/api/v1/namespaces/"+packaging.ControllerNamespace+"/serviceaccounts/"+packaging.ControllerName+"/token",
+			code, err := requestAs(who.identity, http.MethodPost, "/api/v1/namespaces/"+deploy.ControllerNamespace+"/serviceaccounts/"+deploy.ControllerName+"/token",
 				object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": object{"boundObjectRef": replica}}, &answer)
 			if err != nil {
 				return code, err
 			}
 			as := rest.AnonymousClientConfig(who.identity)
 			as.BearerToken = answer.Status.Token
-			return annotate(&person{packaging.ControllerName, as}, "/api/v1/nodes/n2", assignmentAnnotation, "local")
+			return annotate(&person{deploy.ControllerName, as}, "/api/v1/nodes/n2", assignmentAnnotation, "local")
 		},
 		"act as the pipeline": func(who *person) (int, error) {
 			as := rest.CopyConfig(who.identity)
@@ -220,7 +220,7 @@ func (n *node) rightsActs(replica object) map[string]func(*person) (int, error) 
 		"join kubelet-config": func(who *person) (int, error) {
 			return requestAs(who.identity, http.MethodPost, rbacPath+"kubelet-config/rolebindings", object{
 				"metadata": object{"name": "joined"},
-				"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": packaging.OperatorRole},
+				"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": deploy.OperatorRole},
 				"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": who.name}},
 			}, nil)
 		},
@@ -234,28 +234,28 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 	rule := func(resource string, verbs ...string) object {
 		return object{"apiGroups": []string{""}, "resources": []string{resource}, "verbs": verbs}
 	}
-	onN1 := rule("nodes", "patch", packaging.AssignVerb)
+	onN1 := rule("nodes", "patch", deploy.AssignVerb)
 	onN1["resourceNames"] = []string{"n1"}
-	for user, role := range map[string]string{"rights-operator": packaging.OperatorRole, account + "pipeline": packaging.PipelineRole} {
+	for user, role := range map[string]string{"rights-operator": deploy.OperatorRole, account + "pipeline": deploy.PipelineRole} {
 		n.bind(t, user, role)
-		n.bindRole(t, packaging.Namespace, user, "Role", packaging.OperatorRole)
+		n.bindRole(t, deploy.Namespace, user, "Role", deploy.OperatorRole)
 	}
 	n.bind(t, "operator-of-n1", "rights-of-n1", onN1)
-	n.bindRole(t, packaging.Namespace, "operator-of-n1", "Role", packaging.OperatorRole)
+	n.bindRole(t, deploy.Namespace, "operator-of-n1", "Role", deploy.OperatorRole)
 	n.bind(t, "rights-patcher", "rights-patch-nodes", rule("nodes", "patch"))
 	n.bind(t, "rights-status", "rights-patch-status", rule("nodes/status", "patch"))
-	n.bindEdit(t, packaging.Namespace, "rights-editor")
+	n.bindEdit(t, deploy.Namespace, "rights-editor")
 	n.bindEdit(t, "default", "rights-beside-pipeline")
-	n.bindEdit(t, packaging.Namespace, "rights-administrator")
-	n.bindRole(t, packaging.Namespace, "rights-administrator", "ClusterRole", "system:aggregate-to-admin")
-	n.bindRole(t, "kube-system", "rights-granter", "ClusterRole", packaging.GranterRole)
-	for user, role := range map[string]string{"rights-viewer": packaging.ViewerRole, "rights-everywhere": "system:aggregate-to-edit"} {
+	n.bindEdit(t, deploy.Namespace, "rights-administrator")
+	n.bindRole(t, deploy.Namespace, "rights-administrator", "ClusterRole", "system:aggregate-to-admin")
+	n.bindRole(t, "kube-system", "rights-granter", "ClusterRole", deploy.GranterRole)
+	for user, role := range map[string]string{"rights-viewer": deploy.ViewerRole, "rights-everywhere": "system:aggregate-to-edit"} {
 		n.replace(t, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", user, object{
 			"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
 			"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
 		})
 	}
-	n.bindRole(t, packaging.Namespace, "rights-viewer", "Role", packaging.ViewerRole)
+	n.bindRole(t, deploy.Namespace, "rights-viewer", "Role", deploy.ViewerRole)
 	people := map[string]*person{
 		"administrator":          {"admin", n.AdminConfig()},
 		"pipeline":               {account + "pipeline", n.serviceAccount(t, "pipeline")},
@@ -303,7 +303,7 @@ func TestConfigMapPolicyLeavesTheRestAlone(t *testing.T) {
 	const controllers, manager = "system:serviceaccount:kube-system:", "system:kube-controller-manager"
 	editor := n.identity(t, "rights-editor")
 	n.bindEdit(t, "elsewhere", "rights-editor")
-	n.bindEdit(t, packaging.Namespace, manager)
+	n.bindEdit(t, deploy.Namespace, manager)
 	owned := object{"metadata": object{"ownerReferences": []object{{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}}}}
 	certificates := object{"metadata": object{"name": "kube-root-ca.crt"}, "data": object{"ca.crt": "a"}}
 	for _, test := range []struct {
@@ -329,7 +329,7 @@ func TestConfigMapPolicyLeavesTheRestAlone(t *testing.T) {
 		{"one of another namespace", editor, http.MethodPost, "/api/v1/namespaces/elsewhere/configmaps", object{"metadata": object{"name": "made"}}, "yes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n.replaceConfigMap(t, packaging.Namespace, "rights")
+			n.replaceConfigMap(t, deploy.Namespace, "rights")
 			for _, path := range []string{rightsFolder + "/made", rightsFolder + "/kube-root-ca.crt", "/api/v1/namespaces/elsewhere/configmaps/made"} {
 				n.remove(t, path)
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -28,9 +28,9 @@ func TestRoles(t *testing.T) {
 		{"system:node:n1", nodes, "create update patch delete", "configmaps", "kubelet-config", false},
 		{"system:node:n1", nodes, "get list watch", "configmaps", "kube-system", false},
 		{"system:node:n1", nodes, "get list", "secrets", "kubelet-config", false},
-		{"system:node:n1", nodes, packaging.AssignVerb, "nodes", "", false},
+		{"system:node:n1", nodes, deploy.AssignVerb, "nodes", "", false},
 
-		{"operator", nil, "get list watch patch " + packaging.AssignVerb, "nodes", "", true},
+		{"operator", nil, "get list watch patch " + deploy.AssignVerb, "nodes", "", true},
 		{"operator", nil, "create update delete", "nodes", "", false},
 		{"operator", nil, "get update patch", "nodes/status", "", false},
 		{"operator", nil, "get", "nodes/configz", "", true},
@@ -47,7 +47,7 @@ func TestRoles(t *testing.T) {
 		{"operator", nil, "update patch delete", "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", false},
 
 		{"viewer", nil, "get list watch", "nodes", "", true},
-		{"viewer", nil, "create update patch delete " + packaging.AssignVerb, "nodes", "", false},
+		{"viewer", nil, "create update patch delete " + deploy.AssignVerb, "nodes", "", false},
 		{"viewer", nil, "get", "nodes/configz", "", true},
 		{"viewer", nil, "get", "nodes/proxy", "", false},
 		{"viewer", nil, "get list watch", "configmaps", "kubelet-config", true},
@@ -61,12 +61,12 @@ func TestRoles(t *testing.T) {
 		{"granter", nil, "get list watch create update patch delete", "rolebindings.rbac.authorization.k8s.io", "elsewhere", true},
 		{"granter", nil, "escalate bind", "roles.rbac.authorization.k8s.io", "elsewhere", false},
 		{"granter", nil, "create", "roles.rbac.authorization.k8s.io", "kubelet-config", false},
-		{"granter", nil, packaging.AssignVerb, "nodes", "", false},
+		{"granter", nil, deploy.AssignVerb, "nodes", "", false},
 	} {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			name := "" // any, for those that have a name only sometimes
 			if strings.HasPrefix(test.resource, "validating") {
-				name = packaging.ConfigMapPolicy // and Policy, by the same rule
+				name = deploy.ConfigMapPolicy // and Policy, by the same rule
 			}
 			if got := n.allowed(t, test.user, test.groups, verb, test.resource, test.place, name); got != test.want {
 				t.Errorf("%s may %s %s in %q: %v, want %v", test.user, verb, test.resource, test.place, got, test.want)

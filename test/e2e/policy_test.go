@@ -10,22 +10,22 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // guarded is a cluster of its own: with the manifests installed, other tests would meet the policy.
 var guarded *node
 
-// guardedNode is the node of a cluster that has packaging/manifests, with no Node object and no kubelet.
+// guardedNode is the node of a cluster that has deploy/manifests, with no Node object and no kubelet.
 func guardedNode(t *testing.T) *node {
 	t.Helper()
 	if guarded == nil {
 		n := up(t, "e2e-policy", newest)
-		if said, err := n.Kubectl(t.Context(), "apply", "-k", "../../packaging/manifests"); err != nil {
+		if said, err := n.Kubectl(t.Context(), "apply", "-k", "../../deploy/manifests"); err != nil {
 			t.Fatal(err)
 		} else {
-			t.Logf("kubectl apply -k packaging/manifests:\n%s", said)
+			t.Logf("kubectl apply -k deploy/manifests:\n%s", said)
 		}
 		awaitPolicy(t, n)
 		guarded = n
@@ -137,6 +137,6 @@ func (n *node) allowed(t *testing.T, user string, groups []string, verb, resourc
 // The operator of these tests.
 func (n *node) operator(t *testing.T) *rest.Config {
 	t.Helper()
-	n.bind(t, "operator", packaging.OperatorRole)
+	n.bind(t, "operator", deploy.OperatorRole)
 	return n.identity(t, "operator")
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -93,7 +93,7 @@ func deniedWords(t *testing.T, err error) string {
 	if start := strings.Index(text, "{"); start < 0 || json.Unmarshal([]byte(text[start:]), &status) != nil {
 		t.Fatalf("no status: %s", text)
 	}
-	_, words, _ := strings.Cut(status.Message, "'"+packaging.Policy+"' with binding '"+packaging.Policy+"' denied request: ")
+	_, words, _ := strings.Cut(status.Message, "'"+deploy.Policy+"' with binding '"+deploy.Policy+"' denied request: ")
 	return words
 }
 

@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // resolvConf writes a resolv.conf with this name server, and gives its path.
@@ -39,7 +39,7 @@ func TestResolvConf(t *testing.T) {
 	config := n.putConfigMap(t, "resolver", map[string]string{"kubelet": n.kubeletConfig(with("resolvConf", gone))})
 	n.assign(t, config.assignment("kubelet"))
 	v := n.awaitReason(t, config.assignment("kubelet"), "Refused")
-	wantStatus(t, v, config.source("kubelet"), nil, nil, decide.ValidateError)
+	wantStatus(t, v, config.source("kubelet"), nil, nil, core.ValidateError)
 	if want := "resolvConf names " + gone + ", and this node does not have that file"; !strings.Contains(v.Condition.Message, want) {
 		t.Errorf("the message lacks %q: %s", want, v.Condition.Message)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // What happens on the node can be seen on the node, API server or not.
@@ -43,7 +43,7 @@ func TestStatus(t *testing.T) {
 	if !good.is(r.Config.Assigned) || !good.is(r.Config.Active) || r.Config.LastKnownGood != nil || len(r.Rejected) != 1 || len(r.Exits) < 4 {
 		t.Errorf("status -o json: %+v", r)
 	}
-	if r.Trial == nil || r.Trial.Left <= 0 || time.Duration(r.Trial.Left) > time.Minute || r.Trial.Left+r.Trial.Healthy != decide.Span(time.Minute) || r.Trial.Of.Source.UID != good.UID {
+	if r.Trial == nil || r.Trial.Left <= 0 || time.Duration(r.Trial.Left) > time.Minute || r.Trial.Left+r.Trial.Healthy != core.Span(time.Minute) || r.Trial.Of.Source.UID != good.UID {
 		t.Errorf("status -o json: the trial is %+v, want some of a minute left", r.Trial)
 	}
 

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // A trial is healthy running time: it goes on over the death of a kubelet and a restart of the supervisor, and at its end the
@@ -42,7 +42,7 @@ func TestTrial(t *testing.T) {
 	begin := time.Now()
 	running := s.kubelet(t)
 	trial := s.record(t).Trial
-	if trial == nil || trial.Healthy < before-decide.Span(time.Second) || trial.Failures != 1 {
+	if trial == nil || trial.Healthy < before-core.Span(time.Second) || trial.Failures != 1 {
 		t.Fatalf("the trial is %+v after a restart of the supervisor; it had %s of health, and the stop that was asked is no failure", trial, before)
 	}
 	v = n.awaitReason(t, assignment, "Active")

@@ -22,7 +22,7 @@ const tree = "../.."
 
 func rowsOfTheTree(t *testing.T) []row {
 	t.Helper()
-	_, rows, err := readRows(filepath.Join(tree, "config/fields.csv"))
+	_, rows, err := readRows(filepath.Join(tree, "kubeletconfig/fields.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestRowsAreTheNewestTypes(t *testing.T) {
 	want := map[string]string{}
 	reflected(reflect.TypeFor[v1beta1.KubeletConfiguration](), "", want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the types (-) and config/fields.csv (+):\n%s", diff)
+		t.Errorf("the types (-) and kubeletconfig/fields.csv (+):\n%s", diff)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestOutputsAreInTheTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s is not what go generate ./config makes (-want +got):\n%s", name, diff)
+			t.Errorf("%s is not what go generate ./kubeletconfig makes (-want +got):\n%s", name, diff)
 		}
 	}
 }

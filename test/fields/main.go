@@ -1,7 +1,7 @@
-// Command fields makes what programs and people are told of the fields of KubeletConfiguration from config/fields.csv: the table
-// config/fieldtable.go and the page docs/reference/fields.md.
+// Command fields makes what programs and people are told of the fields of KubeletConfiguration from kubeletconfig/fields.csv: the table
+// kubeletconfig/fieldtable.go and the page docs/reference/fields.md.
 //
-//	go generate ./config
+//	go generate ./kubeletconfig
 //
 // Most of the file is kept by hand. The columns type, since and until are read from the types of each kubelet, which takes the module proxy.
 // That is for when go.mod has newer types; new fields get rows, whose other columns are then for a person to write:
@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	types := flag.Bool("types", false, "first read the types of every kubelet into config/fields.csv")
+	types := flag.Bool("types", false, "first read the types of every kubelet into kubeletconfig/fields.csv")
 	root := flag.String("root", ".", "where the tree is")
 	flag.Parse()
 	if err := run(context.Background(), *root, *types); err != nil {
@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(ctx context.Context, root string, types bool) error {
-	source := filepath.Join(root, "config/fields.csv")
+	source := filepath.Join(root, "kubeletconfig/fields.csv")
 	comment, rows, err := readRows(source)
 	if err != nil {
 		return err
@@ -73,5 +73,5 @@ func outputs(ctx context.Context, root string, rows []row) (map[string][]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("writing the policy: %w", err)
 	}
-	return map[string][]byte{"config/fieldtable.go": table, "docs/reference/fields.md": page, "packaging/manifests/controller/layers.yaml": policy}, nil
+	return map[string][]byte{"kubeletconfig/fieldtable.go": table, "docs/reference/fields.md": page, "deploy/manifests/controller/layers.yaml": policy}, nil
 }

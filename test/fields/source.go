@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A row is what config/fields.csv says of one field.
+// A row is what kubeletconfig/fields.csv says of one field.
 type row struct {
 	Path         string
 	Type         string // as it looks in JSON; this, Since and Until are made from the kubelets' types

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // applyText applies manifests, which go with the test.
@@ -198,7 +198,7 @@ func TestAPolicyChangesConfigMaps(t *testing.T) {
 			c.f.applyText(t, mutation(name, "configmaps", "object.metadata.name.startsWith('pool-"+name+"-')", row.patch))
 			as := c.tamperer().as
 			until(t, "the policy has its effect", 30*time.Second, func() bool {
-				probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-" + name + "-0123456789",
+				probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.Namespace, Name: "pool-" + name + "-0123456789",
 					Labels: map[string]string{"kubelet-supervisor.io/pool": name}}, Data: map[string]string{"kubelet": ""}}
 				return as.Create(t.Context(), probe, client.DryRunAll) == nil && (len(probe.Data) > 1 || len(probe.Labels) == 0)
 			})
@@ -229,11 +229,11 @@ func TestAPolicyChangesWhatNodesName(t *testing.T) {
 	c.f.applyText(t, mutation("named", "configmaps", "object.metadata.name.startsWith('pool-named-')", `[JSONPatch{op: "add", path: "/data/checksum", value: "1"}]`))
 	as := c.tamperer().as
 	until(t, "the policy has its effect", 30*time.Second, func() bool {
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-named-0123456789"}, Data: map[string]string{"kubelet": ""}}
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.Namespace, Name: "pool-named-0123456789"}, Data: map[string]string{"kubelet": ""}}
 		return as.Create(t.Context(), probe, client.DryRunAll) == nil && len(probe.Data) > 1
 	})
 	before := c.f.asked(t, "create", "configmaps", "pool-named-")
-	c.remove(as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: strings.Split(c.source(), "/")[1]}})
+	c.remove(as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.Namespace, Name: strings.Split(c.source(), "/")[1]}})
 	c.await("it says so", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
 		is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
 		return is.Reason == rollout.ReasonRevisionTampered && strings.Contains(is.Message, "admission adds the key checksum")

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // What the attacks are about. n1 and n2 are assigned, and n1 has spoken; goneNode is the path of a Node that is not there.
@@ -29,8 +29,8 @@ const (
 	revisions     = "/apis/apps/v1/namespaces/kubelet-config/controllerrevisions"
 	allPools      = "/apis/kubelet-supervisor.io/v1alpha1/kubeletpools"
 	thePool       = allPools + "/attacks-pool"
-	policies      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/" + packaging.Policy
-	bindings      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/" + packaging.Policy
+	policies      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/" + deploy.Policy
+	bindings      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/" + deploy.Policy
 	inConfig      = "/apis/rbac.authorization.k8s.io/v1/namespaces/kubelet-config"
 	pipelineUser  = "system:serviceaccount:attacks-ci:pipeline"
 )
@@ -50,10 +50,10 @@ func newAttacks(t *testing.T) *attacks {
 			Annotations: map[string]string{nodev1.ConfigSourceAnnotation: "kubelet-config/attacks-config/kubelet"}}})
 	}
 	a.place(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "attacks-ci"}})
-	for namespace, account := range map[string]string{"attacks-ci": "pipeline", packaging.Namespace: "attacks", packaging.ControllerNamespace: "attacks"} {
+	for namespace, account := range map[string]string{"attacks-ci": "pipeline", deploy.Namespace: "attacks", deploy.ControllerNamespace: "attacks"} {
 		a.place(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
 	}
-	for _, namespace := range []string{packaging.Namespace, metav1.NamespaceSystem} {
+	for _, namespace := range []string{deploy.Namespace, metav1.NamespaceSystem} {
 		a.place(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "attacks-config"}, Data: map[string]string{"kubelet": "a"}})
 	}
 	pool := smallPool(a.pool)
@@ -63,7 +63,7 @@ func newAttacks(t *testing.T) *attacks {
 		t.Fatal(code, answer)
 	}
 	t.Cleanup(func() {
-		_, _ = f.Kubectl(context.Background(), "delete", "controllerrevision", "-n", packaging.Namespace, "attacks-unlabelled")
+		_, _ = f.Kubectl(context.Background(), "delete", "controllerrevision", "-n", deploy.Namespace, "attacks-unlabelled")
 	})
 	a.host()
 	return a
@@ -91,7 +91,7 @@ type attacker struct {
 func (a *attacks) attackers() map[string]attacker {
 	edit := []string{"system:aggregate-to-edit", "system:aggregate-to-view"}
 	administer := append([]string{"system:aggregate-to-admin"}, edit...)
-	configs := func(roles ...string) map[string][]string { return map[string][]string{packaging.Namespace: roles} }
+	configs := func(roles ...string) map[string][]string { return map[string][]string{deploy.Namespace: roles} }
 	return map[string]attacker{
 		"node n1":                   {user: "system:node:attacks-1", groups: []string{"system:nodes"}},
 		"node that is not there":    {user: "system:node:attacks-9", groups: []string{"system:nodes"}},
@@ -101,20 +101,20 @@ func (a *attacks) attackers() map[string]attacker {
 		"writer of ConfigMaps":      {user: "attacks-cmer", in: configs("attacks-configmaps")},
 		"writer of pools":           {user: "attacks-pooler", clusters: []string{"attacks-pools"}},
 		"writer of revisions":       {user: "attacks-reviser", in: configs("attacks-revisions")},
-		"pool operator":             {user: "attacks-poolop", clusters: []string{packaging.PoolOperatorRole}},
-		"operator":                  {user: "attacks-op", clusters: []string{packaging.OperatorRole, packaging.PoolOperatorRole}, roles: []string{packaging.OperatorRole}},
-		"operator of n1":            {user: "attacks-op1", clusters: []string{"attacks-assign-n1", packaging.PoolOperatorRole}, roles: []string{packaging.OperatorRole}},
-		"pipeline":                  {user: pipelineUser, groups: []string{"system:serviceaccounts"}, clusters: []string{packaging.PipelineRole}, roles: []string{packaging.OperatorRole}},
+		"pool operator":             {user: "attacks-poolop", clusters: []string{deploy.PoolOperatorRole}},
+		"operator":                  {user: "attacks-op", clusters: []string{deploy.OperatorRole, deploy.PoolOperatorRole}, roles: []string{deploy.OperatorRole}},
+		"operator of n1":            {user: "attacks-op1", clusters: []string{"attacks-assign-n1", deploy.PoolOperatorRole}, roles: []string{deploy.OperatorRole}},
+		"pipeline":                  {user: pipelineUser, groups: []string{"system:serviceaccounts"}, clusters: []string{deploy.PipelineRole}, roles: []string{deploy.OperatorRole}},
 		"editor":                    {user: "attacks-editor", in: configs(edit...)},
 		"namespace administrator":   {user: "attacks-admin", in: configs(administer...)},
-		"administrator who joined":  {user: "attacks-joined", in: configs(administer...), roles: []string{packaging.OperatorRole}},
-		"editor of the controller":  {user: "attacks-tenant", in: map[string][]string{packaging.ControllerNamespace: edit}},
+		"administrator who joined":  {user: "attacks-joined", in: configs(administer...), roles: []string{deploy.OperatorRole}},
+		"editor of the controller":  {user: "attacks-tenant", in: map[string][]string{deploy.ControllerNamespace: edit}},
 		"editor everywhere":         {user: "attacks-everywhere", clusters: edit},
 		"administrator everywhere":  {user: "attacks-all", clusters: administer},
 		"editor of the pipeline":    {user: "attacks-ci-edit", in: map[string][]string{"attacks-ci": edit}},
 		"viewer of the pipeline":    {user: "attacks-ci-view", in: map[string][]string{"attacks-ci": {"system:aggregate-to-view"}}},
 		"impersonator of users":     {user: "attacks-impersonator", clusters: []string{"attacks-impersonate"}},
-		"viewer":                    {user: "attacks-viewer", clusters: []string{packaging.ViewerRole, packaging.PoolViewerRole}, roles: []string{packaging.ViewerRole}},
+		"viewer":                    {user: "attacks-viewer", clusters: []string{deploy.ViewerRole, deploy.PoolViewerRole}, roles: []string{deploy.ViewerRole}},
 		"administrator of the rest": {user: "admin", groups: []string{"system:masters"}},
 	}
 }
@@ -134,14 +134,14 @@ func (a *attacks) people() map[string]*person {
 			}
 		}
 		for _, role := range who.roles {
-			a.bindTo("rolebinding", "role", role, who.user, packaging.Namespace)
+			a.bindTo("rolebinding", "role", role, who.user, deploy.Namespace)
 		}
 		people[name] = a.f.person(a.t, who.user, who.groups...)
 	}
 	people["controller"] = a.controllerInPod()
 	// The API server hears of bindings in their order, so the last of each kind stand for all.
 	a.bindTo("clusterrolebinding", "clusterrole", "attacks-impersonate", "attacks-last", "")
-	a.bindTo("rolebinding", "clusterrole", "attacks-configmaps", "attacks-last", packaging.Namespace)
+	a.bindTo("rolebinding", "clusterrole", "attacks-configmaps", "attacks-last", deploy.Namespace)
 	last := a.f.person(a.t, "attacks-last")
 	a.await("the roles are known", func() bool {
 		everywhere, _ := read(nodes)(a, last)
@@ -175,7 +175,7 @@ func (a *attacks) clusterRoles() {
 		"attacks-configmaps":  {APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: all},
 		"attacks-pools":       {APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"kubeletpools", "kubeletpools/status"}, Verbs: all},
 		"attacks-revisions":   {APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: all},
-		"attacks-assign-n1":   {APIGroups: []string{""}, Resources: []string{"nodes"}, ResourceNames: []string{"attacks-1"}, Verbs: []string{"get", "patch", packaging.AssignVerb}},
+		"attacks-assign-n1":   {APIGroups: []string{""}, Resources: []string{"nodes"}, ResourceNames: []string{"attacks-1"}, Verbs: []string{"get", "patch", deploy.AssignVerb}},
 		"attacks-impersonate": {APIGroups: []string{""}, Resources: []string{"users", "nodes"}, Verbs: []string{"impersonate", "list"}},
 	} {
 		a.place(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}})
@@ -186,7 +186,7 @@ func (a *attacks) clusterRoles() {
 func (a *attacks) controllerInPod() *person {
 	a.t.Helper()
 	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: a.replica, ExpirationSeconds: new(int64(time.Hour / time.Second))}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.ControllerNamespace, Name: deploy.ControllerName}}
 	if err := a.f.admin.SubResource("token").Create(a.t.Context(), account, asked); err != nil {
 		a.t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func attacksByOperators() []attack {
 		{155, ci, merge(n1, labelled("kubelet-supervisor.io/pool-of", "a")), "yes"}, // it assigns anyway
 		{163, "viewer", read(n1 + "/proxy/configz"), "RBAC"},
 	}
-	for i, value := range []string{"kubelet-config/../kubelet", "Kubelet-Config/a/kubelet", "kubelet-config/a/kubelet\n", "kubelet-config/a/kubelet@a\nb",
+	for i, value := range []string{"kubelet-config/../supervisor/kubelet", "Kubelet-Config/a/kubelet", "kubelet-config/a/kubelet\n", "kubelet-config/a/kubelet@a\nb",
 		"kubelet-config\uff0fa\uff0fkubelet", "kubelet-config/a/" + strings.Repeat("a", 200<<10)} {
 		text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"kubelet-supervisor.io/config-source": value}}})
 		rows = append(rows, attack{107 + i, "operator", merge(n1, string(text)), "422"})

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
@@ -34,14 +34,14 @@ type noted struct {
 	ResponseStatus   struct{ Code int }
 }
 
-// With packaging/audit-policy.yaml the audit log says who assigned what, also who tried to, and who took an identity or a configuration. The status
+// With deploy/audit-policy.yaml the audit log says who assigned what, also who tried to, and who took an identity or a configuration. The status
 // that nodes report is there without its content.
 func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 	t.Parallel()
 	f := shared(t)
 	const name, source = "audited", "kubelet-config/audited/kubelet"
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	layer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: name}, Data: map[string]string{"kubelet": "a"}}
+	layer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.Namespace, Name: name}, Data: map[string]string{"kubelet": "a"}}
 	for _, object := range []client.Object{node, layer} {
 		if err := f.admin.Create(t.Context(), object.DeepCopyObject().(client.Object)); err != nil {
 			t.Fatal(err)

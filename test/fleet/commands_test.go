@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // plugin is kubectl-kubelet, built once.
@@ -99,7 +99,7 @@ func (f *fleet) bind(t *testing.T, user string, clusterRoles, roles []string) {
 		words = append(words, []string{"create", "clusterrolebinding", user + "-" + role, "--clusterrole=" + role, "--user=" + user})
 	}
 	for _, role := range roles {
-		words = append(words, []string{"create", "rolebinding", user + "-" + role, "-n", packaging.Namespace, "--role=" + role, "--user=" + user})
+		words = append(words, []string{"create", "rolebinding", user + "-" + role, "-n", deploy.Namespace, "--role=" + role, "--user=" + user})
 	}
 	for _, line := range words {
 		if _, err := f.Kubectl(t.Context(), line...); err != nil {
@@ -116,8 +116,8 @@ func TestCommands(t *testing.T) {
 	c := newCrew(t, workers, 12, nil)
 	f := c.f
 	f.steady(t)
-	f.bind(t, "oscar", []string{packaging.OperatorRole, packaging.PoolOperatorRole}, []string{packaging.OperatorRole, packaging.PoolViewerRole})
-	f.bind(t, "victor", []string{packaging.ViewerRole, packaging.PoolViewerRole}, []string{packaging.ViewerRole, packaging.PoolViewerRole})
+	f.bind(t, "oscar", []string{deploy.OperatorRole, deploy.PoolOperatorRole}, []string{deploy.OperatorRole, deploy.PoolViewerRole})
+	f.bind(t, "victor", []string{deploy.ViewerRole, deploy.PoolViewerRole}, []string{deploy.ViewerRole, deploy.PoolViewerRole})
 	oscar, victor := f.deskOf(t, "oscar"), f.deskOf(t, "victor")
 	deadly := func(_, payload string) string {
 		if strings.Contains(payload, "-1") {
@@ -203,7 +203,7 @@ func TestInstallController(t *testing.T) {
 		admin.says(0, "install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=example.com/host=yes --yes",
 			"No node has example.com/host=yes, so the controller waits for one that has.", "customresourcedefinition.apiextensions.k8s.io/kubeletpools.kubelet-supervisor.io installed",
 			"deployment.apps/kubelet-supervisor-controller installed")
-		said, err := f.Kubectl(t.Context(), "get", "deployment", "-n", packaging.ControllerNamespace, packaging.ControllerName,
+		said, err := f.Kubectl(t.Context(), "get", "deployment", "-n", deploy.ControllerNamespace, deploy.ControllerName,
 			"-o", "jsonpath={.spec.replicas} {.spec.template.spec.containers[*].image} {.spec.template.spec.affinity.nodeAffinity} {.metadata.generation}")
 		if err != nil {
 			t.Fatal(err)

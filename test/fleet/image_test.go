@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // The image as it is shipped, in pods as the Deployment makes them, two of them, on the very node whose kubelet the pool changes: the leader
@@ -81,7 +81,7 @@ func (f *fleet) importController(t *testing.T) string {
 // deployed is the pod of the shipped Deployment.
 func deployed(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
-	text, err := fs.ReadFile(packaging.ControllerManifests, "manifests/controller/deployment.yaml")
+	text, err := fs.ReadFile(deploy.ControllerManifests, "manifests/controller/deployment.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // layered takes the crew's layer from its ConfigMap.
@@ -23,7 +23,7 @@ func (c *crew) layered(p *v1alpha1.KubeletPool) {
 }
 
 func (c *crew) layer(text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "layer-" + c.pool}, Data: map[string]string{"kubelet": text}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.Namespace, Name: "layer-" + c.pool}, Data: map[string]string{"kubelet": text}}
 }
 
 // make creates an object, as its client.

@@ -35,8 +35,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -72,8 +72,8 @@ func manyAtOnce() error {
 
 // controllerUser is the controller that runs here, outside of the cluster; controllerAccount is that of one in a pod.
 const (
-	controllerUser    = packaging.ControllerUser
-	controllerAccount = "system:serviceaccount:" + packaging.ControllerNamespace + ":" + packaging.ControllerName
+	controllerUser    = deploy.ControllerUser
+	controllerAccount = "system:serviceaccount:" + deploy.ControllerNamespace + ":" + deploy.ControllerName
 )
 
 // fleet is the shared cluster.
@@ -111,7 +111,7 @@ var up = sync.OnceValues(func() (*fleet, error) {
 		}
 	}
 	var err error
-	if f.Cluster, err = cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("fleet-%d", os.Getpid()), Audit: true, AuditPolicy: packaging.AuditPolicy, Log: os.Stderr}); err != nil {
+	if f.Cluster, err = cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("fleet-%d", os.Getpid()), Audit: true, AuditPolicy: deploy.AuditPolicy, Log: os.Stderr}); err != nil {
 		return nil, err
 	}
 	if f.admin, err = newClient(f.AdminConfig()); err != nil {
@@ -133,7 +133,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 // install applies all manifests but the Deployment's, for nobody would run it here.
 func (f *fleet) install(ctx context.Context) error {
 	folder := filepath.Join(scratch, "manifests")
-	for from, name := range map[fs.FS]string{packaging.Manifests: "manifests/*.yaml", packaging.ControllerManifests: "manifests/controller/*.yaml"} {
+	for from, name := range map[fs.FS]string{deploy.Manifests: "manifests/*.yaml", deploy.ControllerManifests: "manifests/controller/*.yaml"} {
 		files, err := fs.Glob(from, name)
 		if err != nil {
 			return err
@@ -171,9 +171,9 @@ func (f *fleet) install(ctx context.Context) error {
 // bindControllers binds what install binds to one or the other to both, by names of its own: tests install either.
 func (f *fleet) bindControllers(ctx context.Context) error {
 	for name, user := range map[string]string{"test-user": controllerUser, "test-account": controllerAccount} {
-		creates := [][]string{{"create", "clusterrolebinding", name, "--clusterrole=" + packaging.ControllerName, "--user=" + user}}
-		for _, namespace := range []string{packaging.Namespace, packaging.ControllerNamespace, "default"} {
-			creates = append(creates, []string{"create", "rolebinding", name, "--namespace=" + namespace, "--role=" + packaging.ControllerName, "--user=" + user})
+		creates := [][]string{{"create", "clusterrolebinding", name, "--clusterrole=" + deploy.ControllerName, "--user=" + user}}
+		for _, namespace := range []string{deploy.Namespace, deploy.ControllerNamespace, "default"} {
+			creates = append(creates, []string{"create", "rolebinding", name, "--namespace=" + namespace, "--role=" + deploy.ControllerName, "--user=" + user})
 		}
 		for _, create := range creates {
 			if _, err := f.Kubectl(ctx, create...); err != nil && !strings.Contains(err.Error(), "already exists") {
@@ -193,7 +193,7 @@ func (f *fleet) policiesHold(ctx context.Context) error {
 			return err
 		}
 		made := &corev1.ConfigMap{}
-		made.Namespace, made.Name = packaging.Namespace, "pool-probe-0123456789"
+		made.Namespace, made.Name = deploy.Namespace, "pool-probe-0123456789"
 		if err := f.admin.Create(ctx, made, client.DryRunAll); apierrors.IsForbidden(err) {
 			return nil
 		}

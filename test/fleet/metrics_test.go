@@ -19,7 +19,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
 const metricsURL = "https://127.0.0.1:8443/metrics"

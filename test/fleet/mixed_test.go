@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
@@ -52,7 +52,7 @@ func builtIn(t *testing.T, tree, version string, programs ...string) release {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", version, err, output)
 	}
-	return release{version, filepath.Join(bin, "kubelet-supervisor"), filepath.Join(bin, "kubelet-supervisor-controller"), filepath.Join(tree, "packaging", "manifests")}
+	return release{version, filepath.Join(bin, "kubelet-supervisor"), filepath.Join(bin, "kubelet-supervisor-controller"), filepath.Join(tree, "deploy", "manifests")}
 }
 
 // mixed is a fleet whose supervisors are of several releases, each above a fake kubelet, and one pool of all of them.

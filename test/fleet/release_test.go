@@ -15,8 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
@@ -150,7 +150,7 @@ func (s *stranger) unpacked(name string) string {
 // deployment is what the API server has made of the release's file.
 func (s *stranger) deployment() (d appsv1.Deployment) {
 	s.t.Helper()
-	key := types.NamespacedName{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName}
+	key := types.NamespacedName{Namespace: deploy.ControllerNamespace, Name: deploy.ControllerName}
 	if err := s.f.admin.Get(s.t.Context(), key, &d); err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // act is a request of somebody.
@@ -103,9 +103,9 @@ const (
 // render makes them.
 func (r *rights) render(controller client.Client) {
 	r.t.Helper()
-	meta := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: renderedName, Labels: map[string]string{rollout.PoolLabel: "rights"}}
-	record := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: recordName, Labels: map[string]string{goneLabel: "rights"}}
-	layer := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: layerName}
+	meta := metav1.ObjectMeta{Namespace: deploy.Namespace, Name: renderedName, Labels: map[string]string{rollout.PoolLabel: "rights"}}
+	record := metav1.ObjectMeta{Namespace: deploy.Namespace, Name: recordName, Labels: map[string]string{goneLabel: "rights"}}
+	layer := metav1.ObjectMeta{Namespace: deploy.Namespace, Name: layerName}
 	for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: record}, &corev1.ConfigMap{ObjectMeta: layer},
 		&appsv1.ControllerRevision{ObjectMeta: meta, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}} {
 		if err := controller.Create(r.t.Context(), object); err != nil {
@@ -117,7 +117,7 @@ func (r *rights) render(controller client.Client) {
 
 func (r *rights) actsOnRevisions() map[string]act {
 	named := func(name string, labels map[string]string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: packaging.Namespace, Name: name, Labels: labels}
+		return metav1.ObjectMeta{Namespace: deploy.Namespace, Name: name, Labels: labels}
 	}
 	ofPool := map[string]string{rollout.PoolLabel: "rights"}
 	rendered, layer := &corev1.ConfigMap{ObjectMeta: named(renderedName, nil)}, &corev1.ConfigMap{ObjectMeta: named(layerName, nil)}

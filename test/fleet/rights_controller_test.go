@@ -9,15 +9,15 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // host places a replica of the controller on the second node, as the scheduler would.
 func (r *rights) host() {
 	r.t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: "rights-replica"}}
-	pod.Spec = corev1.PodSpec{NodeName: r.node(2), ServiceAccountName: packaging.ControllerName, TerminationGracePeriodSeconds: new(int64(0)),
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.ControllerNamespace, Name: "rights-replica"}}
+	pod.Spec = corev1.PodSpec{NodeName: r.node(2), ServiceAccountName: deploy.ControllerName, TerminationGracePeriodSeconds: new(int64(0)),
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{Name: "controller", Image: "kubelet-supervisor-controller", SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}}
@@ -38,7 +38,7 @@ func (r *rights) replicaPerson() *person {
 // asAccount requests a token of the controller's account, bound to a pod or to nothing.
 func (r *rights) asAccount(who *person, pod *authenticationv1.BoundObjectReference) (*person, error) {
 	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: pod}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: deploy.ControllerNamespace, Name: deploy.ControllerName}}
 	if err := who.SubResource("token").Create(r.t.Context(), account, asked); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
@@ -115,9 +115,9 @@ func (r *rights) people() map[string]*person {
 		role     string   // one in kubelet-config
 	}{
 		"controller outside": {controllerUser, nil, nil, ""},
-		"operator":           {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
-		"pool writer":        {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
-		"viewer":             {"vera", nil, []string{packaging.PoolViewerRole}, ""},
+		"operator":           {"olga", nil, []string{deploy.OperatorRole, deploy.PoolOperatorRole}, deploy.OperatorRole},
+		"pool writer":        {"walter", nil, []string{deploy.PoolOperatorRole}, ""},
+		"viewer":             {"vera", nil, []string{deploy.PoolViewerRole}, ""},
 		"patcher":            {"paula", nil, []string{"rights-patch-nodes"}, ""},
 		"status patcher":     {"stan", nil, []string{"rights-patch-status"}, ""},
 		"node n1":            {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
@@ -130,7 +130,7 @@ func (r *rights) people() map[string]*person {
 			r.bind("clusterrolebinding", "clusterrole", role, who.user)
 		}
 		if who.role != "" {
-			r.bind("rolebinding", "role", who.role, who.user, "--namespace="+packaging.Namespace)
+			r.bind("rolebinding", "role", who.role, who.user, "--namespace="+deploy.Namespace)
 		}
 		people[name] = r.f.person(r.t, who.user, who.groups...)
 	}

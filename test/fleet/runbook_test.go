@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 )
 
 // awaitSame waits until an object is as it was. What nodes name is made again once a minute at most.
@@ -68,7 +68,7 @@ func TestLongRevisionsAreTamperedWith(t *testing.T) {
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
 
 	variant := &corev1.ConfigMap{}
-	if err := m.as.Get(t.Context(), client.ObjectKey{Namespace: packaging.Namespace, Name: strings.Split(c.source(), "/")[1]}, variant); err != nil {
+	if err := m.as.Get(t.Context(), client.ObjectKey{Namespace: deploy.Namespace, Name: strings.Split(c.source(), "/")[1]}, variant); err != nil {
 		t.Fatal(err)
 	}
 	payload := func(object client.Object) string { return object.(*corev1.ConfigMap).Data["kubelet"] }
@@ -79,7 +79,7 @@ func TestLongRevisionsAreTamperedWith(t *testing.T) {
 	m.spoil(variant, spoiled, payload)
 
 	revision := &appsv1.ControllerRevision{}
-	if err := m.as.Get(t.Context(), client.ObjectKey{Namespace: packaging.Namespace, Name: c.pool + "-" + c.now().Status.Target.Hash}, revision); err != nil {
+	if err := m.as.Get(t.Context(), client.ObjectKey{Namespace: deploy.Namespace, Name: c.pool + "-" + c.now().Status.Target.Hash}, revision); err != nil {
 		t.Fatal(err)
 	}
 	data := func(object client.Object) string { return string(object.(*appsv1.ControllerRevision).Data.Raw) }

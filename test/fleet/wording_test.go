@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
 // What kubelets say, as recorded in testdata/words.json.
@@ -53,11 +53,11 @@ func (p *puppet) wording(source, reason, detail string) (message, failure string
 	case nodev1.ReasonApplying:
 		why = "a change is under way"
 	case nodev1.ReasonRefused:
-		why, hint, failure = p.describe(source)+" is refused: "+refusedWords, "correct the configuration", decide.ValidateError
+		why, hint, failure = p.describe(source)+" is refused: "+refusedWords, "correct the configuration", core.ValidateError
 	case nodev1.ReasonRolledBack:
-		why, hint, failure = p.describe(source)+" "+diedWords, "correct the configuration", decide.RunError
+		why, hint, failure = p.describe(source)+" "+diedWords, "correct the configuration", core.RunError
 	case nodev1.ReasonRejected:
-		why, failure = p.describe(source)+" "+diedWords, decide.RunError
+		why, failure = p.describe(source)+" "+diedWords, core.RunError
 		hint = "correct the configuration, or set annotation kubelet-supervisor.io/retry"
 	case nodev1.ReasonWouldDisrupt:
 		why = p.describe(source) + " waits: " + wouldDisruptWords

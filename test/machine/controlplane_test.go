@@ -116,7 +116,7 @@ func (n *controlPlane) init(version string) {
 	n.client = n.administrator()
 	n.staticPods(version)
 	kubectl := n.KubectlArguments()
-	said, err := n.Command(kubectl[slices.Index(kubectl, "--")+1], "--kubeconfig="+n.adminFile(), "apply", "-k", "../../packaging/manifests").CombinedOutput()
+	said, err := n.Command(kubectl[slices.Index(kubectl, "--")+1], "--kubeconfig="+n.adminFile(), "apply", "-k", "../../deploy/manifests").CombinedOutput()
 	if err != nil {
 		n.Fatalf("kubectl apply: %v: %s", err, said)
 	}

@@ -129,7 +129,7 @@ func (o *outside) kubeadmsPhases(t *testing.T) {
 			t.Fatalf("kubeadm init phase %s: %v: %s", phase, err, said)
 		}
 	}
-	if _, err := o.Kubectl(t.Context(), "apply", "-k", "../../packaging/manifests"); err != nil {
+	if _, err := o.Kubectl(t.Context(), "apply", "-k", "../../deploy/manifests"); err != nil {
 		t.Fatal(err)
 	}
 }

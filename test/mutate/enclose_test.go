@@ -83,8 +83,8 @@ func TestTargets(t *testing.T) {
 	if all := targetsOf("all"); len(all) != len(targets) {
 		t.Errorf("all are %v", all)
 	}
-	some := targetsOf("store,./sync,host")
-	if len(some) != 3 || !some[0].Enclosed || some[1].Package != "./sync" || some[2].Package != "./host" {
+	some := targetsOf("store,./sync,supervisor/host")
+	if len(some) != 3 || !some[0].Enclosed || some[1].Package != "./sync" || some[2].Package != "./supervisor/host" {
 		t.Errorf("some are %+v", some)
 	}
 	for _, target := range targets {

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command mutate asks whether a package's tests notice when its code is wrong: it changes the code in one small place after the other,
-// and runs the tests on each such mutant. `make mutate` runs it on package decide, PACKAGES="store sync" on others, "all" on all that it knows
+// and runs the tests on each such mutant. `make mutate` runs it on package supervisor/core, PACKAGES="store sync" on others, "all" on all that it knows
 // (targets.go).
 //
 // A mutant that fails a test is killed. One that passes all of them is alive, and so is one that no test comes by or that makes them
@@ -51,7 +51,7 @@ func run() int {
 		return enclose(os.Args[2], os.Args[3], os.Args[4:])
 	}
 	var o options
-	names := flag.String("package", "./decide", "whose code and tests: one, several with commas, or all that are known")
+	names := flag.String("package", "./supervisor/core", "whose code and tests: one, several with commas, or all that are known")
 	flag.StringVar(&o.Files, "files", "", "only mutants of these files, as act.go,trial.go")
 	flag.Float64Var(&o.Share, "share", 1, "only this part of the mutants, by chance")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")

@@ -29,10 +29,10 @@ var targets = []target{
 	{Package: "./forecast"},
 	{Package: "./status", Waits: true},
 	{Package: "./sync", Waits: true},
-	{Package: "./config"},
-	{Package: "./decide"},
+	{Package: "./kubeletconfig"},
+	{Package: "./supervisor/core"},
 	{Package: "./store", Waits: true, Enclosed: true},
-	{Package: "./kubelet", Waits: true, Enclosed: true, FakeKubelet: true},
+	{Package: "./supervisor/kubelet", Waits: true, Enclosed: true, FakeKubelet: true},
 	// What it does, and not what it is given: options, records and log lines.
 	{Package: "./supervisor", Waits: true, Enclosed: true, FakeKubelet: true, Only: []string{"api.go", "boot.go", "durable.go", "effective.go", "facts.go", "foresee.go",
 		"loop.go", "lostpods.go", "park.go", "payloads.go", "prover.go", "receive.go", "runner.go", "start.go", "statefiles.go"}},

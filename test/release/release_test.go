@@ -193,7 +193,7 @@ func signed(t *testing.T, made string) {
 
 // The manifests of a release are those of the tree, whole, and name the image by its version.
 func TestManifestsOfARelease(t *testing.T) {
-	text, err := os.ReadFile("../../packaging/manifests/controller/deployment.yaml")
+	text, err := os.ReadFile("../../deploy/manifests/controller/deployment.yaml")
 	if err != nil || !bytes.Contains(text, []byte("image: kubelet-supervisor-controller\n")) {
 		t.Errorf("%v: release.sh puts the version behind an image that deployment.yaml does not name", err)
 	}

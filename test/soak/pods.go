@@ -20,7 +20,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 

@@ -10,7 +10,7 @@ for file in containerd-shim-runc-v2 ctr; do cp -u "$parts/$file" "$folder/$file"
 cp -u "$parts/kubeadm-1.36.3" "$folder/kubeadm"
 cp -u "$parts/kubectl-1.36.3" "$folder/kubectl"
 cp -u "$parts/pause.tar" "$folder/pause.tar"
-cp -r packaging/manifests "$folder/"
+cp -r deploy/manifests "$folder/"
 
 test/parts/kubelets/deb.sh "$parts" "$folder" 1.35.4 1.36.3
 test/parts/more/kubeadm/images.sh "$parts" "$folder/images.tar"

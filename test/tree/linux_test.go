@@ -8,7 +8,8 @@ import (
 )
 
 // onLinux are the folders with code for Linux alone: the node's program below supervisor, and programs that start real parts.
-var onLinux = []string{"cmd/kubelet-supervisor", "host", "internal/umask", "kubelet", "metrics", "store", "supervisor", "supervisor/cli", "supervisor/cli/signals",
+var onLinux = []string{"cmd/kubelet-supervisor", "internal/umask", "store", "supervisor", "supervisor/cli", "supervisor/cli/signals", "supervisor/host",
+	"supervisor/kubelet", "supervisor/metrics",
 	"test/bench", "test/cluster", "test/cluster/cmd/cluster", "test/demo", "test/fakekubelet", "test/machine/agent", "test/mutate", "test/scale", "test/scale/pools",
 	"test/scale/scalehost", "test/soak", "test/soakpools", "test/watch", "test/watch/dashboard"}
 

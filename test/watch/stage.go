@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
@@ -79,7 +79,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 		return err
 	}
 	for _, words := range [][]string{
-		{"apply", "--server-side", "-k", "packaging/manifests"}, {"apply", "--server-side", "-k", "packaging/manifests/external"},
+		{"apply", "--server-side", "-k", "deploy/manifests"}, {"apply", "--server-side", "-k", "deploy/manifests/external"},
 		{"wait", "--for=condition=Established", "crd/kubeletpools.kubelet-supervisor.io", "--timeout=60s"},
 	} {
 		if _, err := s.cluster.Kubectl(ctx, words...); err != nil {
@@ -221,7 +221,7 @@ func every(ctx context.Context, do func()) {
 
 // controller starts one, as the user that it is outside of the cluster.
 func (s *stage) controller(i int) error {
-	identity, err := s.cluster.IdentityConfig(packaging.ControllerUser)
+	identity, err := s.cluster.IdentityConfig(deploy.ControllerUser)
 	if err != nil {
 		return err
 	}

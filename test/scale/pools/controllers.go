@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/deploy"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-const controllerUser = packaging.ControllerUser
+const controllerUser = deploy.ControllerUser
 
 // install applies all manifests as they are shipped. Nobody runs the Deployment here.
 func (m *measurement) install(ctx context.Context) (err error) {
@@ -23,7 +23,7 @@ func (m *measurement) install(ctx context.Context) (err error) {
 	for _, part := range []struct {
 		from   fs.FS
 		folder string
-	}{{packaging.Manifests, "manifests"}, {packaging.ControllerManifests, "manifests/controller"}, {packaging.ControllerManifests, "manifests/external"}} {
+	}{{deploy.Manifests, "manifests"}, {deploy.ControllerManifests, "manifests/controller"}, {deploy.ControllerManifests, "manifests/external"}} {
 		below, err := fs.Sub(part.from, part.folder)
 		if err != nil {
 			return err

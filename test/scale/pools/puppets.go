@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -227,10 +227,10 @@ func (p *puppet) say(source string, retry rollout.Retry, reason string) {
 	case nodev1.ReasonApplying:
 		message = "a change is under way"
 	case nodev1.ReasonRefused:
-		message, failure = refusedWords, decide.ValidateError
+		message, failure = refusedWords, core.ValidateError
 		refusal = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: refusedWords}
 	case nodev1.ReasonRolledBack, nodev1.ReasonRejected:
-		message, failure = "the kubelet has ended in its trial", decide.RunError
+		message, failure = "the kubelet has ended in its trial", core.RunError
 		refusal = &nodev1.Failure{Kind: nodev1.FailureExited, Times: 3, Message: message}
 	case nodev1.ReasonLocal:
 		message = "nothing is assigned"
