@@ -13,7 +13,7 @@ import (
 )
 
 // statesPage has the diagram of the states that a configuration goes through.
-const statesPage = "../docs/why/states.md"
+const statesPage = "../../docs/why/states.md"
 
 var verdictNames = map[VerdictKind]string{
 	VerdictUnknown: "Unknown", VerdictGood: "Good", VerdictHeld: "Held", VerdictUnreadable: "Unreadable", VerdictUnrenderable: "Unrenderable",
