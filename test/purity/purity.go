@@ -37,7 +37,7 @@ var impure = map[string]string{
 	"a clock behind another name":  `import clock "time"; var t = clock.Now`,
 	"a timer":                      `import "time"; var t = time.NewTimer(1)`,
 	"the API's clock":              `import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; func f() { metav1.Now() }`,
-	"another package's files":      `import "github.com/kubelet-supervisor/kubelet-supervisor/config"; func f() { config.LocalContent(nil) }`,
+	"another package's files":      `import "github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"; func f() { kubeletconfig.LocalContent(nil) }`,
 	"the formatter's own output":   `import "fmt"; func f() { fmt.Println() }`,
 	"everything without its name":  `import . "time"`,
 	"state that outlives the call": `var n = 0`,
