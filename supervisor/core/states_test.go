@@ -31,7 +31,7 @@ func TestStates(t *testing.T) {
 		walk(t, seed, seen)
 	}
 	drawn := map[string]bool{}
-	for _, arrow := range regexp.MustCompile(`(?m)^ *(\w+ --> \w+): (.*)$`).FindAllStringSubmatch(string(page), -1) {
+	for _, arrow := range regexp.MustCompile(`(?m)^ *((?:\w+|\[\*\]) --> \w+): (.*)$`).FindAllStringSubmatch(string(page), -1) {
 		drawn[arrow[1]] = true
 		if isRare := strings.HasSuffix(arrow[2], "(rare)"); !isRare && seen[arrow[1]] == "" {
 			t.Errorf("%s is drawn and was not seen", arrow[1])
@@ -52,10 +52,18 @@ func walk(t *testing.T, seed uint64, seen map[string]string) {
 		s.Parking, s.FollowLocal = random.IntN(2) == 0, random.IntN(3) == 0
 	})
 	d.watch = func(before, after *State, e Event) {
-		if a, b := before.goal(), after.goal(); a != nil && sameGoal(a, b) {
-			if arrow := arrowOf(before, after); arrow != "" {
-				seen[arrow] += fmt.Sprintf(" %T", e)
-			}
+		arrow := ""
+		switch a, b := before.goal(), after.goal(); {
+		case b == nil:
+		case a != nil && sameGoal(a, b):
+			arrow = arrowOf(before, after)
+		case kindOf(after) < VerdictUnreadable:
+			arrow = "[*] --> Fit"
+		default: // a verdict that was kept
+			arrow = "[*] --> " + verdictNames[kindOf(after)]
+		}
+		if arrow != "" {
+			seen[arrow] += fmt.Sprintf(" %T", e)
 		}
 	}
 	d.boot()
