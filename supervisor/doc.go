@@ -1,6 +1,6 @@
 // Package supervisor is the parent of the kubelet: it joins what decides, what runs the kubelet, and what speaks to the API server.
 //
-// It is the imperative shell of package decide. One goroutine, the loop, owns the state. It tells observers of each
+// It is the imperative shell of package core. One goroutine, the loop, owns the state. It tells observers of each
 // decision, and has a runner carry out the action, whose result comes back as an event; every other goroutine only brings it events.
 //
 // A supervisor that was killed leaves its kubelet behind. The next one stops it before it starts its own: it is the process that

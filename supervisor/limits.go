@@ -26,7 +26,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
-// Limits that a kubelet sets on cgroups of the system are looked at before each start, after the kubelet before has ended (package decide).
+// Limits that a kubelet sets on cgroups of the system are looked at before each start, after the kubelet before has ended (package core).
 // With the kubelet's systemd driver they are properties of a slice as well, which systemd would write again.
 
 // enforcedBy is what a kubelet writes that runs with this; nothing where that is not known, because then it is refused.

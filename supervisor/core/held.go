@@ -9,9 +9,9 @@ import (
 // Held is what is known of a change that may end running pods: the hold with its approval, and the outlook.
 type Held struct {
 	Hold       HeldChange `json:"hold,omitzero"`
-	Approval   string     `json:"approval,omitempty"`
+	Approval   string     `json:"approval,omitempty"` // the newest one that was spent, which need not be that of Hold
 	Consent    string     // the value of annotation allow-disruption
-	LetThrough bool       // the approval of Hold was spent by this supervisor, and what ran then runs still
+	LetThrough bool       // the approval of Hold was spent since the last restart of the supervisor, and what ran then runs still
 	HoldTold   HoldTold   // the change that was reported as held
 	Outlook    Outlook    // of the newest change that was looked at
 	Obstacles  []Obstacle // to the next start of what runs

@@ -65,7 +65,7 @@ type State struct {
 	Booted   bool
 	BootID   string
 	Cluster  []string `json:"cluster,omitempty"` // as in [Account]
-	Doing    Action   // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
+	Doing    Action   // the action in flight: one of those in event.go; nil = none
 	Warning  string   // state on disk that could not be read
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off

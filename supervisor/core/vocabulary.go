@@ -41,7 +41,7 @@ type Proof struct {
 	Version string `json:"kubeletVersion,omitempty"`
 	// UnknownFields are those of its fields that this kubelet leaves out.
 	UnknownFields []string `json:"unknownFields,omitempty"`
-	// Effective is the digest of the effective configuration ([config.Effective]) that the kubelet reported; empty = it did not.
+	// Effective is the digest of the effective configuration ([kubeletconfig.Effective]) that the kubelet reported; empty = it did not.
 	Effective string `json:"effective,omitempty"`
 	// Shadowed are the fields that it does not run with, because flags or drop-in files override them.
 	Shadowed []nodev1.ShadowedField `json:"shadowed,omitempty"`

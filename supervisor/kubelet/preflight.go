@@ -25,22 +25,22 @@ type Verdict struct {
 	// Load tells, of a refusal, that the kubelet could not load or decode the file; otherwise it loaded it and found it invalid. Upstream
 	// has an error for each.
 	Load bool
-	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own error, or why there is no verdict. Empty when
+	// Words say why, in one line fit for the Node ([kubeletconfig.Quote]): the kubelet's own error, or why there is no verdict. Empty when
 	// accepted.
 	Words string
 	// Version is the kubelet's, where it said so, such as v1.36.3; empty is unknown. Minor is the 36 of it, 0 where it is unknown.
 	Version string
 	Minor   int
-	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
+	// Warnings are those of strict decoding ([kubeletconfig.Warnings]) about the candidate's file.
 	Warnings []string
 	// Effective is what the kubelet would run with: what it told itself when it accepted the candidate, else our own reading. It is not known
 	// of a candidate that is refused.
 	Effective kubeletconfig.Effective
-	// Shadowed are the fields of the candidate's file that flags or drop-in files override ([config.Shadowed]).
+	// Shadowed are the fields of the candidate's file that flags or drop-in files override ([kubeletconfig.Shadowed]).
 	Shadowed []nodev1.ShadowedField
-	// Resolver warns of the candidate's resolv.conf where the node's own configuration names a better one ([config.LoopingResolver]).
+	// Resolver warns of the candidate's resolv.conf where the node's own configuration names a better one ([kubeletconfig.LoopingResolver]).
 	Resolver string
-	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own output ([config.GoingAway]).
+	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own output ([kubeletconfig.GoingAway]).
 	GoingAway []string
 	// NoRoom: no process could be started, because of a limit of processes or of memory.
 	NoRoom bool

@@ -56,7 +56,7 @@ func TestTheFirstCommandsOfContributing(t *testing.T) {
 	}
 }
 
-// copyOfCore is a folder with package decide, and the packages of ours that it and its tests import.
+// copyOfCore is a folder with package core, and the packages of ours that it and its tests import.
 func copyOfCore(t *testing.T) string {
 	t.Helper()
 	folder, root := t.TempDir(), tree.Root()

@@ -1,6 +1,7 @@
 package v1
 
-// Annotations that users, the plugin and the controller write, and that the node reads.
+// Annotations that users, the plugin and the controller write, and that the node reads. Those that the node does not read are in plugin/view and
+// fleet/rollout.
 const (
 	// ConfigSourceAnnotation is the assignment: NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local.
 	ConfigSourceAnnotation = "kubelet-supervisor.io/config-source"
@@ -10,7 +11,7 @@ const (
 	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
-// Annotations and condition that only the node writes.
+// Annotations and condition that the node writes.
 const (
 	// ConfigStatusAnnotation has the JSON of a corev1.NodeConfigStatus, "{}" if all of it is empty.
 	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"

@@ -104,7 +104,7 @@ func (p Patch) CarriedBy(node *corev1.Node) bool {
 	return true
 }
 
-// AnnotationsOfTheNode are those that only the supervisor writes.
+// AnnotationsOfTheNode are those that only the supervisor sets. Others may remove them.
 func AnnotationsOfTheNode() []string {
 	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
 }
