@@ -99,7 +99,7 @@ func (x Verdict) finding() *finding {
 		reason = nodev1.ReasonRefused
 	case VerdictRejected:
 		reason = nodev1.ReasonRejected
-		hint += ", or set annotation kubelet-supervisor.io/retry"
+		hint += ", or set annotation " + nodev1.RetryAnnotation
 	case VerdictSuspected:
 		reason = nodev1.ReasonRolledBack
 	default:
