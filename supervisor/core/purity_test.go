@@ -12,10 +12,10 @@ func TestTheCoreIsPure(t *testing.T) {
 	purity.Rules{
 		Imports: []string{"cmp", "encoding/json", "fmt", "hash/fnv", "reflect", "slices", "strings", "time", "k8s.io/api/core/v1",
 			"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1",
-			"github.com/kubelet-supervisor/kubelet-supervisor/config", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"},
 		Only: map[string][]string{
 			"fmt": {"Sprint", "Sprintf", "Errorf", "Fprintf"}, // the last to a hash
-			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Identity", "ShadowLines", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig":    {"Identity", "ShadowLines", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"},
 			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Text", "Parts"},
 		},
 	}.Check(t)
