@@ -74,8 +74,6 @@ var notSwept = map[string]struct {
 	"the node's program": {[]string{"cmd", "decide", "supervisor"}, 385},
 
 	"what make matrix writes": {[]string{"docs/evidence/compatibility.md"}, 7},
-	"pools":                   {[]string{"fleet"}, 60},
-	"the plugin":              {[]string{"plugin"}, 190},
 }
 
 // What people read says things once and plainly: pages, comments, and the texts of the programs: help, errors, messages.
