@@ -1,5 +1,5 @@
-// Package packaging holds what is installed along with the binaries. Here it gives the cluster's part, the manifests, to
-// programs that install it; `kubectl apply -k deploy/manifests` installs the same.
+// Package deploy holds what is applied to a cluster, and gives it to programs that install it. `kubectl apply -k
+// deploy/manifests` installs the same. The names in it that programs and people use are constants here.
 package deploy
 
 import "embed"

@@ -1,7 +1,7 @@
-// Package config knows everything about KubeletConfiguration and about the kubelet's flags, so that no other package has to.
+// Package kubeletconfig knows everything about KubeletConfiguration and about the kubelet's flags, so that no other package has to.
 //
 // It digests a payload ([Content]), renders the file that the kubelet is started with ([Render]), and reads from the kubelet's command
-// line, files and log what a supervisor has to know ([Parse], [EffectiveEndpoints], [LastErrorLine]).
+// line and files what a supervisor has to know ([EffectiveEndpoints]). Packages commandline and kubeletlog read the flags and the log.
 //
 // It promises:
 //

@@ -132,7 +132,7 @@ func TestPushLayersRefuses(t *testing.T) {
 		{[]string{"--against", "n1"}, "", "give fields with --set, a file with -f or --layer, or a node with --edit"},
 		{[]string{"-f", "-", "--against", "n1", "--overlay"}, "", "--against wants a file with -f alone"},
 		{[]string{"-f", "-"}, layersText("- {name: a, patch: {maxPods: many}}"), "has a fault in layer a: maxPods: "},
-		{[]string{"-f", "-"}, layersText("- {name: a, patsch: {}}"), `key "kubelet" has a fault in layer 1: it has the field "patsch"`},
+		{[]string{"-f", "-"}, layersText("- {name: a, patsch: {}}"), `key "kubelet" has a fault in layer 1: it has the unknown field "patsch"`},
 		{[]string{"-f", "-"}, layersText("- {name: a, patch: {podCIDR: 10.0.0.0/24}}", "- {name: b, patch: {podCIDR: null}}"), "layer a: podCIDR: "},
 		{[]string{"-f", "-", "--strict"}, layersText("- {name: a, patch: {maxPodz: 1}}"), `field "maxPodz" is unknown to v0.37 (layer a) (--strict)`},
 	} {

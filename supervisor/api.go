@@ -26,7 +26,7 @@ const (
 	maxPayload        = 1 << 20
 )
 
-// apiSession keeps the connection to the API server: it waits for a kubeconfig, follows the Node and publishes on it, and starts anew
+// apiSession keeps the connection to the API server: it waits for a kubeconfig, follows the Node and publishes on it, and starts again
 // when the kubeconfig changes. Certificates that rotate under the kubeconfig are client-go's business.
 type apiSession struct {
 	*inputs
@@ -76,7 +76,7 @@ func (a *apiSession) run(ctx context.Context) {
 			said = err.Error()
 			a.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
 		}
-		awaitChange(ctx, path, content, a.recheck) // what it names may be mended without a change of its own
+		awaitChange(ctx, path, content, a.recheck) // what it names may be fixed without a change of its own
 	}
 }
 
@@ -124,7 +124,8 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 
 // publishing is how the Node is published on.
 func (a *apiSession) publishing(client rest.Interface, name string, follower *configsync.Follower) status.Options {
-	options := status.Options{Client: client, NodeName: name, Logger: a.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt}
+	options := status.Options{Client: client, NodeName: name, Logger: a.Logger, FlushTime: flushTime, MovesEvery: movesEvery,
+		OnLooked: follower.NodeIsAt}
 	if a.EditSpread == 0 {
 		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
 	}

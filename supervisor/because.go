@@ -4,7 +4,7 @@ package supervisor
 
 import "github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 
-// wordOf is the word of an event in the log, in the field because. The log has it for people; the name of a Go type may change.
+// wordOf returns the name of an event for the field because of the log. The log has it for people; the name of a Go type may change.
 func wordOf(event core.Event) string {
 	switch event.(type) {
 	case core.Booted:

@@ -14,7 +14,7 @@ import (
 
 // Every event has a word of its own in the log.
 func TestEveryEventHasAWord(t *testing.T) {
-	files, err := filepath.Glob("../decide/*.go")
+	files, err := filepath.Glob("core/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEveryEventHasAWord(t *testing.T) {
 				continue
 			}
 			events++
-			if strings.Count(string(words), "case decide."+event.Name+":\n\t\treturn \"") != 1 {
+			if strings.Count(string(words), "case core."+event.Name+":\n\t\treturn \"") != 1 {
 				t.Errorf("the event %s has no word", event.Name)
 			}
 		}

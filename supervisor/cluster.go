@@ -22,7 +22,7 @@ import (
 // it removes the old one, and both have to be seen together once.
 const clusterRecheck = time.Minute
 
-// clusterKeys gives the digests of the keys (SPKI) of the certificate authorities by which the kubelet knows its cluster, from its
+// clusterKeys returns the digests of the keys (SPKI) of the certificate authorities by which the kubelet knows its cluster, from its
 // kubeconfig, else its bootstrap kubeconfig. None are known where there is neither, or it names no authority.
 func (in *inputs) clusterKeys() []string {
 	for _, path := range []string{in.kubeconfig(), in.arguments.BootstrapKubeconfig} {

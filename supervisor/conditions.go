@@ -121,7 +121,8 @@ func (w *nodeWatch) see(ctx context.Context) core.ConditionsSeen {
 	if !is {
 		return core.ConditionsSeen{}
 	}
-	return core.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted, Pods: w.seePods(ctx, client, name)}
+	return core.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted,
+		Pods: w.seePods(ctx, client, name)}
 }
 
 // seePods looks at the pods of a trial, until one that came since its start was started.
@@ -138,7 +139,7 @@ func (w *nodeWatch) seePods(ctx context.Context, client rest.Interface, name str
 	pods, err := w.list(ctx, client, name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil || w.pods.Of != of { // another configuration was started meanwhile
+	if err != nil || w.pods.Of != of { // another configuration has been started since
 		return core.PodStarts{}
 	}
 	return w.pods.look(pods, w.clock())

@@ -36,10 +36,11 @@ func kubeletsCertificate(a commandline.Arguments) string {
 	return filepath.Join(cmp.Or(a.CertDir, defaultCertDir), currentCertificate)
 }
 
-// errNotAFile is of a pipe, say, whose reader may wait for ever. What a kubelet would read from it nobody can tell.
+// errNotAFile is the error for a pipe, for example, whose reader may wait for ever. What a kubelet would read from it cannot be known.
 var errNotAFile = errors.New("it is not a regular file")
 
-// readKubeconfig gives what a kubeconfig says, as the kubelet reads it: an error is one that the kubelet would have too, except errNotAFile.
+// readKubeconfig returns what a kubeconfig says, as the kubelet reads it: an error is one that the kubelet would have too, except
+// errNotAFile.
 func readKubeconfig(path string) (*rest.Config, error) {
 	if !mayRead(path) {
 		return nil, errNotAFile
@@ -69,7 +70,7 @@ func mayReadAll(settings *api.Config) bool {
 	return !slices.ContainsFunc(files, func(path string) bool { return !mayRead(path) })
 }
 
-// mayRead: to read the file does not take for ever. One that is not there is no matter.
+// mayRead returns an error where a read of the file may take for ever. It returns none for a file that is not there.
 func mayRead(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()
@@ -110,8 +111,8 @@ func hasExpired(certificates []*x509.Certificate, now time.Time) bool {
 	return len(certificates) > 0 && now.After(expiryOf(certificates))
 }
 
-// preferKubelets has the settings use the certificate that the kubelet keeps, where their own has expired, and the kubelet's is for the same
-// name and has not. It returns the path of the file that is used, "" for none but their own.
+// preferKubelets has the settings use the certificate that the kubelet keeps, where their own has expired, and the kubelet's is for the
+// same name and has not. It returns the path of the file that is used, "" where the settings keep their own.
 func preferKubelets(settings *rest.Config, a commandline.Arguments, now time.Time) string {
 	own := clientCertificates(settings)
 	path := kubeletsCertificate(a)
@@ -127,7 +128,8 @@ func preferKubelets(settings *rest.Config, a commandline.Arguments, now time.Tim
 	return path
 }
 
-// credentialObstacle says why a kubelet that starts now would have no credential for its API server; empty where it would, or nobody can tell.
+// credentialObstacle returns why a kubelet that starts now would have no credential for its API server; empty where it would, or where that
+// cannot be known.
 func credentialObstacle(a commandline.Arguments, rotates bool, now time.Time) string {
 	if a.Kubeconfig == "" {
 		return ""
@@ -151,7 +153,7 @@ func credentialObstacle(a commandline.Arguments, rotates bool, now time.Time) st
 	return problem
 }
 
-// kubeconfigProblem says what keeps a kubelet from using a kubeconfig. Of a bootstrap token nobody here can say whether it has expired.
+// kubeconfigProblem returns what keeps a kubelet from using a kubeconfig. Whether a bootstrap token has expired cannot be known here.
 func kubeconfigProblem(path string, now time.Time) (settings *rest.Config, problem string) {
 	settings, err := readKubeconfig(path)
 	switch {
@@ -165,7 +167,8 @@ func kubeconfigProblem(path string, now time.Time) (settings *rest.Config, probl
 	certificates := clientCertificates(settings)
 	switch file := settings.BearerTokenFile; {
 	case hasExpired(certificates, now):
-		return settings, fmt.Sprintf("kubeconfig %s has a client certificate that expired on %s", path, expiryOf(certificates).UTC().Format(time.RFC3339))
+		return settings, fmt.Sprintf("kubeconfig %s has a client certificate that expired on %s", path,
+			expiryOf(certificates).UTC().Format(time.RFC3339))
 	case file != "" && strings.TrimSpace(settings.BearerToken) == "": // of the file: it was read with the kubeconfig
 		return settings, fmt.Sprintf("kubeconfig %s names token file %s, which is empty", path, file)
 	}

@@ -7,5 +7,5 @@
 // state.json names (pid, start time, boot), or one in /proc of which enough is known to be certain (search.go).
 //
 // It promises that there is at most one kubelet and always one coming; that nothing is applied before it is durable; that a
-// configuration is blamed only where a control run proved the environment sound; and that the Node is told only what was seen.
+// configuration is blamed only where a control run proved the environment sound; and that the Node shows only what was seen.
 package supervisor

@@ -37,7 +37,7 @@ type (
 
 // errNoStore is why nothing can be saved when the state folder could not be opened. It is not opened later: what it holds would be
 // overwritten by what was done without it.
-var errNoStore = errors.New("the state folder could not be opened at the start, which takes a restart of the supervisor to mend")
+var errNoStore = errors.New("the state folder could not be opened at the start, and only a restart of the supervisor fixes that")
 
 func (p *payloads) load(d *core.Durable, note func(error)) {
 	var trial TrialFile
@@ -52,7 +52,7 @@ func (p *payloads) load(d *core.Durable, note func(error)) {
 	d.LastKnownGood = p.loadVersion(store.LastKnownGood, trial.GoodBase, note)
 }
 
-// ReadTrial reads meta/trial of a supervisor that may be at work.
+// ReadTrial reads meta/trial, also of a supervisor that is at work. It changes nothing.
 func ReadTrial(reader *store.Reader) (trial TrialFile, err error) {
 	err = reader.Document(trialDocument, "Trial", &trial)
 	return trial, err
@@ -80,7 +80,8 @@ func (p *payloads) loadVersion(pointer store.Pointer, base string, note func(err
 	return v
 }
 
-// save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
+// save writes what changed. lastKnownGood is written before assigned, so that a reset that is cut off leaves upstream's order
+// (store.Reset).
 func (p *payloads) save(d core.Durable) error {
 	if p.store == nil {
 		return p.unusable
@@ -156,7 +157,7 @@ func (k *keeper) checkpoint(s *store.Store, source corev1.ConfigMapNodeConfigSou
 	return s.SaveCheckpoint(source, payload)
 }
 
-// base keeps a copy of the node's own file beside a checkpoint that is there.
+// base keeps a copy of the node's own file with a checkpoint that is there.
 func (k *keeper) base(s *store.Store, source corev1.ConfigMapNodeConfigSource, base kubeletconfig.Base) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// Bounds of what is kept of effective configurations: what runs, what is to run, and what is fallen back to; local is kept beside them.
+// Bounds of what is kept of effective configurations: what runs, what will run, and what is fallen back to; local is kept in addition.
 const (
 	keptEffective     = 3
 	keptEffectiveSize = 1 << 20 // bytes of one
@@ -24,7 +24,7 @@ const (
 
 // effectives keeps the effective configurations that kubelets told in the newest pre-flights. They may hold secrets: they are in memory
 // alone. That of the node's own file stays whatever else comes: a change from it or to it needs no second pre-flight then. What the running
-// kubelet was started with stays for as long as it lives, and is handed over at a reload: nobody can be asked for it once the kubelet's
+// kubelet was started with stays for as long as it lives, and is handed over at a reload: it cannot be asked for once the kubelet's
 // program or its files have changed.
 type effectives struct {
 	mu    sync.Mutex
@@ -55,7 +55,7 @@ func (e *effectives) keep(content string, kubelet kubeletconfig.Identity, told k
 	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
 }
 
-// begin notes what a kubelet was told to run with that has just been started; unknown when nobody has said so yet.
+// begin notes what a kubelet that has just been started runs with; unknown while that has not been asked.
 func (e *effectives) begin(content string, kubelet kubeletconfig.Identity) {
 	told := e.find(content, kubelet)
 	e.mu.Lock()
@@ -64,7 +64,7 @@ func (e *effectives) begin(content string, kubelet kubeletconfig.Identity) {
 	e.child++
 }
 
-// running gives what the running kubelet was started with, and which kubelet that is.
+// running returns what the running kubelet was started with, and which kubelet that is.
 func (e *effectives) running() (runs kubeletconfig.Effective, child int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +91,7 @@ func (e *effectives) learnRunning(child int, told kubeletconfig.Effective) {
 	}
 }
 
-// find gives what was told of a content under a kubelet; unknown when nothing was, or it is forgotten.
+// find returns what is known of a content under a kubelet; unknown when nothing is, or it is forgotten.
 func (e *effectives) find(content string, kubelet kubeletconfig.Identity) kubeletconfig.Effective {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *prover) effectiveOf(do core.Start, file string) kubeletconfig.Effective
 	return kubeletconfig.ReadEffective(p.Arguments, file)
 }
 
-// bothEffective gives the effective configurations of what runs and of what is to run.
+// bothEffective returns the effective configurations of what runs and of what is to run.
 func (p *prover) bothEffective(ctx context.Context, do core.Foresee) (now, then kubeletconfig.Effective, troubles []error) {
 	then, thenErr := p.askedEffective(ctx, do, do.Version, do.Content)
 	now, nowErr := p.runningEffective(ctx, do)
@@ -133,8 +133,8 @@ func (p *prover) bothEffective(ctx context.Context, do core.Foresee) (now, then 
 	return now, then, troubles
 }
 
-// runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
-// that it was started with, the kubelet's program is asked.
+// runningEffective returns what the running kubelet was started with. Where that is not known yet, and the files of the node are still
+// those that it was started with, the kubelet's program is asked.
 func (p *prover) runningEffective(ctx context.Context, do core.Foresee) (runs kubeletconfig.Effective, err error) {
 	runs, child := p.effectives.running()
 	switch {
@@ -159,7 +159,7 @@ func (p *prover) ask(ctx context.Context, do core.Ask) core.Asked {
 	}
 	told, err := p.askEffective(ctx, core.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 	if err != nil {
-		p.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
+		p.Logger.Info("what the kubelet runs with is not known, so the effect of a change on its pods is not known either", zap.Error(err))
 	} else {
 		p.Logger.Info("the kubelet told what it runs with")
 	}

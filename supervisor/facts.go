@@ -24,17 +24,18 @@ var (
 	errNoKubeconfig = errors.New("the kubelet has no kubeconfig, so its Node and pods are not known; give one with --kubeconfig")
 )
 
-// An Impact is a change of a node's configuration that somebody thinks of.
+// Impact describes a proposed change of a node's configuration.
 type Impact struct {
 	Arguments            []string                // the kubelet's command line, without the binary
 	Kubeconfig, NodeName string                  // "": the kubelet's
 	Now, Then            kubeletconfig.Effective // as the kubelet told them
 }
 
-// Forecast tells what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
+// Forecast returns what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
 func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
 	arguments := commandline.Parse(i.Arguments)
-	asked := inquiry{Logger: logger, rootDir: kubeletconfig.RootDir(i.Arguments), runtime: kubeletconfig.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
+	asked := inquiry{Logger: logger, rootDir: kubeletconfig.RootDir(i.Arguments),
+		runtime: kubeletconfig.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
 		tries:     triesMissing, // nothing is asked again
 		effective: func() (now, then kubeletconfig.Effective, troubles []error) { return i.Now, i.Then, nil }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
@@ -51,11 +52,11 @@ func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Fo
 	return forecast.Of(facts), troubles
 }
 
-// unknowable marks what nobody can say, however often they are asked (rule 19): no change waits for it. Whatever else keeps a forecast from
+// unknowable marks what no later look can find out (rule 19): no change waits for it. Whatever else keeps a forecast from
 // being made is asked again.
 type unknowable struct{ error }
 
-// An inquiry finds the facts of a forecast: in a supervisor, or beside one.
+// An inquiry finds the facts of a forecast, in a supervisor or in another process.
 type inquiry struct {
 	*zap.Logger
 	client    rest.Interface // nil: there is no connection
@@ -67,8 +68,8 @@ type inquiry struct {
 	tries     int // looks before this one in a row that were not answered
 }
 
-// facts asks all. What could not be had is absent, and in the troubles. The kubelet is asked first: that can take a minute, and by then what
-// the API server said would be old.
+// facts asks all. What could not be had is absent, and in the troubles. The kubelet is asked first: that can take a minute, and by then
+// what the API server said would be old.
 func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []error) {
 	now, then, troubles := i.effective()
 	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
@@ -85,7 +86,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	var listed podList
 	if i.client != nil {
 		asked.Go(func() {
-			if facts.Node, apiErr = configsync.ReadNode(ctx, i.client, i.nodeName); apiErr == nil { // before the pods, which are to be no older
+			if facts.Node, apiErr = configsync.ReadNode(ctx, i.client, i.nodeName); apiErr == nil { // before the pods, which must not be older
 				listed, apiErr = i.nodePods(ctx, facts.Node, func() runtimeAnswer { <-runtimeAnswered; return runtime })
 			}
 		})
@@ -111,7 +112,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	switch {
 	case errors.Is(runtime.err, host.ErrNoCRI):
 		runtime.err = unknowable{runtime.err}
-	case runtime.err == nil && errors.Is(hostErr, host.ErrSilent): // what it was asked beside its pods
+	case runtime.err == nil && errors.Is(hostErr, host.ErrSilent): // what it was asked in addition to its pods
 		runtime.err = fmt.Errorf("the file system of the images: %w", host.ErrSilent)
 	}
 	facts.Pods, facts.Sandboxes = listed.pods, listed.lasting(runtime.sandboxes)
@@ -153,5 +154,6 @@ func configurationOf(e kubeletconfig.Effective) *forecast.Configuration {
 
 // kubelet is where one with this configuration keeps things.
 func (i inquiry) kubelet(c *forecast.Configuration) host.Kubelet {
-	return host.Kubelet{RootDir: i.rootDir, RuntimeEndpoint: cmp.Or(c.ContainerRuntimeEndpoint, i.runtime), CgroupRoot: c.CgroupRoot, CgroupDriver: c.CgroupDriver}
+	return host.Kubelet{RootDir: i.rootDir, RuntimeEndpoint: cmp.Or(c.ContainerRuntimeEndpoint, i.runtime), CgroupRoot: c.CgroupRoot,
+		CgroupDriver: c.CgroupDriver}
 }

@@ -25,7 +25,7 @@ const (
 	foreseenLimit = 400 // bytes of one line
 )
 
-// foresight tells what a change would do to running pods, and what a restart has done to them (rule 19).
+// foresight finds what a change would do to running pods, and what a restart has done to them (rule 19).
 type foresight struct {
 	*inputs
 	*workers
@@ -38,7 +38,8 @@ type foresight struct {
 // foresee finds out what a change would do to running pods (rule 19).
 func (f *foresight) foresee(ctx context.Context, do core.Foresee) core.Foreseen {
 	now, then, unknown := f.prover.bothEffective(ctx, do)
-	asked := inquiry{Logger: f.Logger, rootDir: kubeletconfig.RootDir(f.Arguments), runtime: kubeletconfig.EffectiveEndpoints(f.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
+	asked := inquiry{Logger: f.Logger, rootDir: kubeletconfig.RootDir(f.Arguments),
+		runtime: kubeletconfig.EffectiveEndpoints(f.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
 		effective: func() (kubeletconfig.Effective, kubeletconfig.Effective, []error) { return now, then, unknown }}
 	if f.Standalone {
 		asked.offline = unknowable{errStandalone}
@@ -47,7 +48,7 @@ func (f *foresight) foresee(ctx context.Context, do core.Foresee) core.Foreseen 
 	look := f.lost.begin()
 	facts, troubles := asked.facts(ctx)
 	if now, err := f.lookLocal(); err == nil && (now.Kubelet != do.Kubelet || now.Local != do.Local) {
-		f.send(ctx, now) // what was told is of files that no kubelet is started with any more
+		f.send(ctx, now) // the answer is about files that no kubelet is started with now
 		troubles = append(troubles, errChanged)
 	}
 	seen := forecast.Of(facts)
@@ -67,8 +68,8 @@ func (f *foresight) foresee(ctx context.Context, do core.Foresee) core.Foreseen 
 	return found
 }
 
-// foreseen puts a forecast into the words of the core. A forecast that could be made is one that knows, although there may be something that
-// nobody can say, such as the sandboxes of an old container runtime.
+// foreseen turns a forecast into an event of the core. A forecast that could be made counts as known, although something may be unknowable,
+// such as the sandboxes of an old container runtime.
 func foreseen(change core.Change, f forecast.Forecast, troubles []error) core.Foreseen {
 	found := core.Foreseen{Change: change}
 	var waits, warnings []string
@@ -125,7 +126,7 @@ func (f *foresight) readPods(ctx context.Context, ended func(forecast.End)) ([]c
 var (
 	errStandalone = errors.New("the kubelet has no kubeconfig, so its Node and pods are not known")
 	errNeverTold  = errors.New("the kubelet was never asked for it, and its program or its files have changed since")
-	errPastCheck  = errors.New("the kubelet does not stop at its check, and is not asked any more")
+	errPastCheck  = errors.New("the kubelet does not stop at its check, and is not asked again")
 	errChanged    = errors.New("its files changed while the kubelet was asked")
 	errNotTold    = errors.New("the kubelet has accepted it, and not told it")
 	errUnreadable = errors.New("what the kubelet told of it cannot be read")

@@ -33,7 +33,7 @@ const (
 type Handover struct {
 	Version    string
 	Supervisor kubelet.Process
-	Kubelet    string // its path, which the command line may not tell any more
+	Kubelet    string // its path, which the command line may no longer show
 	Child      *kubelet.HandedChild
 	Core       core.State // its Settings are the command line's
 	Starts     kubelet.HandedLauncher
@@ -68,8 +68,9 @@ func (h Handover) file() (*os.File, error) {
 	return file, nil
 }
 
-// TakeHandover takes what the program before this one, in the same process, handed over. It is nil where there was none. It has to be
-// called before any child is started: children inherit neither the variable nor the files.
+// TakeHandover takes what the program before this one, in the same process, handed over. It returns nil where there was none. The program
+// must call it once, before any child is started: it unsets the variable and has the files closed on exec, so that children inherit
+// neither.
 func TakeHandover() *Handover {
 	value, is := os.LookupEnv(handoverVariable)
 	if !is {
@@ -94,7 +95,7 @@ func TakeHandover() *Handover {
 	return h
 }
 
-// KubeletPath is that of the kubelet that runs, or empty where nothing was handed over.
+// KubeletPath returns the path of the kubelet that runs, or empty where nothing was handed over.
 func (h *Handover) KubeletPath() string {
 	if h == nil {
 		return ""
@@ -119,7 +120,7 @@ func decodeHandover(data []byte) (*Handover, error) {
 	case h.Version != HandoverVersion:
 		return nil, fmt.Errorf("what was handed over is of version %.64q, and this program reads %q", h.Version, HandoverVersion)
 	case h.Supervisor.PID != os.Getpid() || h.Supervisor.StartTime != kubelet.ProcessOf(os.Getpid()).StartTime:
-		return nil, fmt.Errorf("what was handed over is not for this process, but for pid %d", h.Supervisor.PID)
+		return nil, fmt.Errorf("the handover is for another process, with pid %d", h.Supervisor.PID)
 	case !h.Core.Booted || h.Core.Child.Alive != (h.Child != nil):
 		return nil, errors.New("what was handed over contradicts itself")
 	}
@@ -131,7 +132,8 @@ func (l *loop) handOver() Handover {
 	h := Handover{
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
 		Starts: l.runner.kubelets.HandOver(), Last: l.runner.lastStarted,
-		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.api.lease.handOver(), Node: l.api.node.handOver(),
+		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.api.lease.handOver(),
+		Node:   l.api.node.handOver(),
 		Counts: l.metrics.Counts(), Runs: l.prover.effectives.handOver(),
 	}
 	if l.payloads.unusable != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 // awaitChange waits until the file's bytes differ from content, ctx ends, or so much time is over; 0 is endless. It watches the
-// folder, for files are replaced.
+// folder, because files are replaced.
 func awaitChange(ctx context.Context, path string, content []byte, atMost time.Duration) {
 	if atMost > 0 {
 		var cancel context.CancelFunc
@@ -56,8 +56,9 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 	}
 }
 
-// connect makes a client of a kubeconfig, and finds the Node's name. nodeName is what a person said it is, if he did.
-func connect(kubeconfig, nodeName string, arguments commandline.Arguments, counts *metrics.Metrics) (client *rest.RESTClient, name string, err error) {
+// connect makes a client of a kubeconfig, and finds the Node's name. nodeName is what a person said it is, or empty.
+func connect(kubeconfig, nodeName string, arguments commandline.Arguments, counts *metrics.Metrics,
+) (client *rest.RESTClient, name string, err error) {
 	settings, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
@@ -73,8 +74,8 @@ func connect(kubeconfig, nodeName string, arguments commandline.Arguments, count
 	return client, name, err
 }
 
-// nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet does, it makes a host
-// name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
+// nodeNameOf returns the Node's name: of the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet
+// does, it makes a host name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
 func nodeNameOf(settings *rest.Config, flag string, arguments commandline.Arguments) (string, error) {
 	override := strings.ToLower(strings.TrimSpace(arguments.HostnameOverride))
 	if name := cmp.Or(flag, override, certificateName(settings)); name != "" {
@@ -113,10 +114,10 @@ func certificateName(settings *rest.Config) string {
 // The waits for another credential. That of a kubeconfig expires without a change of the file.
 const (
 	credentialRecheck    = time.Minute // where it has expired: one that the kubelet keeps may come, or the file that is named be renewed
-	credentialRecheckMax = time.Hour   // the wall clock may be set meanwhile
+	credentialRecheckMax = time.Hour   // the wall clock may be set in the meantime
 )
 
-// awaitOther waits until the kubeconfig's bytes differ from content, another certificate is to be used, or ctx ends.
+// awaitOther waits until the kubeconfig's bytes differ from content, another certificate has to be used, or ctx ends.
 func (a *apiSession) awaitOther(ctx context.Context, path string, content []byte) {
 	used, atMost := a.credential(path)
 	for ctx.Err() == nil {

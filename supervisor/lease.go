@@ -87,8 +87,8 @@ func (w *leaseWatch) poke() {
 	}
 }
 
-// wanted tells whether to look. What has just been asked for waits for its time, except for a child of which no look has told anything: one
-// that is restarted again and again costs one look each time.
+// wanted reports whether to look. What has just been asked for waits for its time, except for a child of which no look has shown anything:
+// one that is restarted again and again costs one look each time.
 func (w *leaseWatch) wanted(isDue bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,9 +116,9 @@ func (w *leaseWatch) run(ctx context.Context, tell func(core.LeaseSeen)) {
 	}
 }
 
-// see is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
-// later renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds. All else is not: a memory that
-// is behind would take an old renewal for a new one, and an API server that has lost etcd would make all nodes roll back.
+// see is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A later
+// renewal is taken from the API server's memory, because all nodes on trial ask this every ten seconds. All else is not: a memory that is
+// behind would take an old renewal for a new one, and an API server that has lost etcd would make all nodes roll back.
 func (w *leaseWatch) see(ctx context.Context) core.LeaseSeen {
 	client, node := w.client()
 	if client == nil {

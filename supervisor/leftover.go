@@ -14,7 +14,7 @@ import (
 )
 
 // stopLeftOvers stops the kubelet of a supervisor that was killed. state.json names it, but may be gone, unreadable or older than it.
-// waited tells whether it was about to start another.
+// waited reports whether it was about to start another.
 func stopLeftOvers(o Options, kubelets *kubelet.Launcher) (waited bool, err error) {
 	recorded, err := recordedLeftOver(o)
 	if err != nil {
@@ -24,7 +24,7 @@ func stopLeftOvers(o Options, kubelets *kubelet.Launcher) (waited bool, err erro
 	return waited, heldRunDir(err, o.RunDir)
 }
 
-// heldRunDir says of an error that tells of another supervisor what to do.
+// heldRunDir adds to an error about another supervisor what to do.
 func heldRunDir(err error, runDir string) error {
 	if supervised := (*kubelet.SupervisedError)(nil); errors.As(err, &supervised) {
 		return errHeldRunDir(supervised.PID, runDir)

@@ -26,8 +26,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/systemd"
 )
 
-// Limits that a kubelet sets on cgroups of the system are looked at before each start, after the kubelet before has ended (package decide). With
-// the kubelet's systemd driver they are properties of a slice as well, which systemd would write again.
+// Limits that a kubelet sets on cgroups of the system are looked at before each start, after the kubelet before has ended (package decide).
+// With the kubelet's systemd driver they are properties of a slice as well, which systemd would write again.
 
 // enforcedBy is what a kubelet writes that runs with this; nothing where that is not known, because then it is refused.
 func enforcedBy(e kubeletconfig.Effective) []forecast.Enforced {
@@ -89,22 +89,23 @@ func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []cor
 	for _, unit := range slices.Sorted(maps.Keys(units)) {
 		properties, err := systemd.SliceProperties(ctx, unit)
 		if errors.Is(err, context.DeadlineExceeded) {
-			break // nobody answers there, and a kubelet waits
+			break // nothing answers there, and a kubelet waits
 		}
 		if err != nil {
 			continue // without systemd there is no such property, and of what is recorded nothing is known now
 		}
 		for _, name := range slices.Sorted(maps.Keys(units[unit])) {
 			if value, is := properties[name]; is {
-				seen = append(seen, core.LimitSeen{Limit: core.Limit{Unit: unit, Property: name}, Value: strconv.FormatUint(value, 10), Sets: units[unit][name]})
+				seen = append(seen, core.LimitSeen{Limit: core.Limit{Unit: unit, Property: name}, Value: strconv.FormatUint(value, 10),
+					Sets: units[unit][name]})
 			}
 		}
 	}
 	return seen
 }
 
-// writeBack gives limits the values of before where they are the kubelet's still. Properties of units come first, because systemd writes the files
-// as they say.
+// writeBack gives limits the values of before where they are the kubelet's still. Properties of units come first, because systemd writes
+// the files as they say.
 func writeBack(ctx context.Context, limits []core.KeptLimit) error {
 	var errs []error
 	units := map[string]map[string]uint64{}
@@ -141,7 +142,8 @@ func writeBack(ctx context.Context, limits []core.KeptLimit) error {
 
 // Files that are written, and what is: a record on a disk is no leave to write anything anywhere.
 var (
-	limitFile     = regexp.MustCompile(`^(memory\.(limit_in_bytes|max|min)|cpu\.(shares|weight)|pids\.max|hugetlb\.[0-9]+[KMG]B\.(rsvd\.)?(max|limit_in_bytes))$`)
+	limitFile = regexp.MustCompile(`^(memory\.(limit_in_bytes|max|min)|cpu\.(shares|weight)|pids\.max|` +
+		`hugetlb\.[0-9]+[KMG]B\.(rsvd\.)?(max|limit_in_bytes))$`)
 	limitProperty = regexp.MustCompile(`^(MemoryMax|MemoryMin|MemoryLimit|CPUWeight|CPUShares|TasksMax)$`)
 	limitValue    = regexp.MustCompile(`^(max|-?[0-9]+)$`)
 )
@@ -161,7 +163,7 @@ func writeBackFile(k core.KeptLimit) error {
 	content := make([]byte, 64)
 	n, _ := file.Read(content)
 	if !k.IsKubelets(strings.TrimSpace(string(content[:n]))) {
-		return nil // it was changed meanwhile, by systemd or by somebody
+		return nil // it has been changed since, by systemd or another program
 	}
 	if _, err := file.WriteAt([]byte(k.Before), 0); err != nil {
 		return fmt.Errorf("writing %s back into %s: %w", k.Before, k.File, err)
@@ -169,8 +171,9 @@ func writeBackFile(k core.KeptLimit) error {
 	return nil
 }
 
-// WriteBackLimits takes the limits back that kubelets of a supervisor with this state folder have set since the host has booted. It is for what ends
-// the supervisor's work: disable, and the kubelet alone. It says what was written, and what is left because somebody else has set it.
+// WriteBackLimits writes back the limits that kubelets of a supervisor with this state folder have set since the host has booted. Only what
+// ends the supervisor's work may call it: disable, and the kubelet alone. It returns what was written, and what is left because another
+// program has set it. An error is one of reading the state folder, or of limits that could not be written.
 func WriteBackLimits(ctx context.Context, stateDir string) (said []string, err error) {
 	back, foreign, err := LimitsToWriteBack(ctx, stateDir)
 	if err != nil {
@@ -188,7 +191,8 @@ func WriteBackLimits(ctx context.Context, stateDir string) (said []string, err e
 	return said, nil
 }
 
-// LimitsToWriteBack are those, and those that somebody else has changed.
+// LimitsToWriteBack returns the limits that WriteBackLimits would write, and those that another program has changed. It changes nothing.
+// Without a state folder there are none, and that is no error.
 func LimitsToWriteBack(ctx context.Context, stateDir string) (back []core.KeptLimit, foreign []core.LimitSeen, err error) {
 	reader, err := store.Look(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +213,8 @@ func LimitsToWriteBack(ctx context.Context, stateDir string) (back []core.KeptLi
 
 var errLimits = errors.New("it sets other limits on the host than the one that runs")
 
-// limitsStay tells whether two kubelets set the same limits, so that nothing has to be done between the end of one and the start of the other.
+// limitsStay reports whether two kubelets set the same limits, so that nothing has to be done between the end of one and the start of the
+// other.
 func limitsStay(now, then kubeletconfig.Effective) bool {
 	return reflect.DeepEqual(enforcedBy(now), enforcedBy(then))
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	localQuiet   = 300 * time.Millisecond // kubeadm writes several files: they are looked at when they come to rest
-	localRestive = 3 * time.Second        // but no later than this, for others write into the same folders
+	localRestive = 3 * time.Second        // but no later than this, because others write into the same folders
 	localRecheck = time.Minute            // a slow second look, where a notification was missed
 )
 
@@ -29,15 +29,15 @@ func (in *inputs) lookLocal() (core.LocalChanged, error) {
 }
 
 // errLocalChanged calls a start off. Verdicts, trials and what is reported as pending are about the files as the loop knows them, so
-// it has to hear of a change that is too young to have been told before the kubelet is started with it.
+// it has to hear of a change that is too young to have been reported before the kubelet is started with it.
 var errLocalChanged = errors.New("the local files changed a moment ago")
 
 // watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
-// them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
+// them, until ctx ends. It watches folders, because files are replaced, and those behind links too.
 func (w *watches) watchLocal(ctx context.Context, seen core.LocalChanged) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		w.Logger.Warn("local files are only looked at now and then", zap.Error(err))
+		w.Logger.Warn("local files are not watched, and only looked at from time to time", zap.Error(err))
 		watcher = &fsnotify.Watcher{}
 	} else {
 		defer func() { _ = watcher.Close() }()

@@ -33,7 +33,7 @@ func (l *decisionLog) observe(_ context.Context, d *decision) {
 	l.warning(d)
 }
 
-// action says what is done now.
+// action logs what is done now.
 func (l *decisionLog) action(s *core.State, do core.Action, because zap.Field) {
 	running := s.Child.Version
 	switch do := do.(type) {
@@ -54,7 +54,7 @@ func (l *decisionLog) action(s *core.State, do core.Action, because zap.Field) {
 	}
 }
 
-// event says what happened.
+// event logs what happened.
 func (l *decisionLog) event(s *core.State, event core.Event) {
 	running := s.Child.Version
 	switch e := event.(type) {
@@ -82,20 +82,22 @@ func (l *decisionLog) event(s *core.State, event core.Event) {
 	case core.PortSeen:
 		l.port(e)
 	case core.Hung:
-		l.line(s, zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
+		l.line(s, zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted",
+			zap.String("words", e.Words))
 	case core.Saved:
 		if e.Err != nil {
 			l.line(s, zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
 	case core.SyncFailed:
-		l.line(s, zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
+		l.line(s, zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text),
+			zap.String("words", e.Problem.Words))
 	case core.HostStopping:
 		l.line(s, zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
 }
 
-// warning says what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could not
-// be read at the boot has been said.
+// warning logs what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could
+// not be read at the boot has been said.
 func (l *decisionLog) warning(d *decision) {
 	booted, _ := d.event.(core.Booted)
 	if now := d.after.Warning; now != "" && now != d.before.Warning && now != booted.Warning {
@@ -105,7 +107,7 @@ func (l *decisionLog) warning(d *decision) {
 
 func (l *decisionLog) port(e core.PortSeen) {
 	if e.HeldBy == "" {
-		l.Logger.Info("no other process is seen at the kubelet's healthz port any more")
+		l.Logger.Info("no other process is seen at the kubelet's healthz port now")
 		return
 	}
 	l.Logger.Warn("the kubelet cannot become healthy: " + e.HeldBy)
@@ -138,7 +140,7 @@ func (l *decisionLog) line(s *core.State, level zapcore.Level, id messageID, v *
 	}
 }
 
-// takePhase gives a phase that the decision has ended, which one of its lines carries.
+// takePhase returns a phase that the decision has ended, which one of its lines carries.
 func (l *decisionLog) takePhase() *core.EndedPhase {
 	if len(l.phases) == 0 {
 		return nil

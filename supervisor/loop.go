@@ -34,7 +34,7 @@ type loop struct {
 	nextStart *nextStart
 	log       *decisionLog
 	record    recorder
-	metrics   *metrics.Metrics // nil where nobody asked for them
+	metrics   *metrics.Metrics // nil where they are not asked for
 	manager   *systemd.Manager
 	idle      idle
 	reload    reload
@@ -45,10 +45,12 @@ type loop struct {
 // lifetimes are the two ends of a supervisor.
 type lifetimes struct {
 	asked context.Context // ends with the request to stop
-	over  context.Context // ends when the kubelet is stopped, and what runs beside the loop may end too
+	over  context.Context // ends when the kubelet is stopped, and the loop's goroutines may end too
 }
 
-// Run is the supervisor's life: it returns nil once ctx has ended and the kubelet is stopped.
+// Run runs a supervisor, and the kubelet as its child, until ctx ends and the kubelet is stopped: then it returns nil. It returns ErrUsage
+// where the run folder cannot be used, ErrAnother where another supervisor has one of the folders, ErrNextStart where systemd has to start
+// the kubelet with another command line, and else why a kubelet that was left behind could not be stopped. A process calls it at most once.
 func Run(ctx context.Context, o Options) error {
 	l, err := newLoop(o)
 	if err != nil {
@@ -59,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (l *loop) live(ctx context.Context) error {
-	// What runs beside the loop ends after it, so that a last report can still be published.
+	// The loop's goroutines end after it, so that a last report can still be published.
 	over, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.manager.Flush()
 	defer l.tasks.Wait()
@@ -82,8 +84,8 @@ func (l *loop) live(ctx context.Context) error {
 	return errors.Join(l.clearAway(nil), l.nextStart.superseded) // behind a script, the end of our child is not that of the kubelet
 }
 
-// clearAway stops a kubelet that was left behind. That can take long, so the watchdog is answered meanwhile, and a stop is heard: it is what
-// is being done.
+// clearAway stops a kubelet that was left behind. That can take long, so the watchdog is answered until then, and a stop is heard: it is
+// what is being done.
 func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 	done := make(chan error, 1)
 	go func() {

@@ -30,8 +30,8 @@ const (
 	seenFor = 10 * time.Minute
 )
 
-// lostPods finds the pods that a restart by choice has cost (rule 19): those that ran before it, and that the restarted kubelet has rejected; and
-// static pods that it has ended.
+// lostPods finds the pods that a restart by choice has cost (rule 19): those that ran before it, and that the restarted kubelet has
+// rejected; and static pods that it has ended.
 type lostPods struct {
 	mu     sync.Mutex
 	begun  int           // looks at changes, numbered as they begin
@@ -64,7 +64,8 @@ func (i inquiry) seenIn(facts forecast.Facts, f forecast.Forecast) sight {
 	if facts.Pods == nil || facts.Then == nil {
 		return sight{}
 	}
-	s := sight{runningOf(facts.Pods, forecast.ReadyUIDs(facts.Sandboxes)), staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
+	s := sight{runningOf(facts.Pods, forecast.ReadyUIDs(facts.Sandboxes)),
+		staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
 	for _, loss := range slices.Concat(f.Losses, f.Anyway) {
 		if pod, runs := s.pods[loss.UID]; runs {
 			s.pods[loss.UID] = livePod{pod.name, loss.Reason}
@@ -84,7 +85,7 @@ func (p *lostPods) begin() int {
 	return p.begun
 }
 
-// before is told what a look has seen, and when. One that comes after a newer one is too old. One that has got no answer has seen nothing.
+// before takes what a look has seen, and when. One that comes after a newer one is too old. One that has got no answer has seen nothing.
 func (p *lostPods) before(look int, seen sight, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *lostPods) compare(now time.Duration) bool {
 	return !p.asking
 }
 
-// add is told what ran at the stop of the kubelet: nil, where that cannot be known.
+// add takes what ran at the stop of the kubelet: nil, where that cannot be known.
 func (p *lostPods) add(pods []corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *lostPods) take() int {
 	return p.restarts
 }
 
-// awaits tells whether a pod is looked for.
+// awaits reports whether a pod is looked for.
 func (p *lostPods) awaits(uid types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +159,8 @@ func (p *lostPods) awaits(uid types.UID) bool {
 }
 
 // miss names the pods that ran before a restart and that the kubelet has rejected after it, and counts those that are news by their reason;
-// none where nothing is, or another restart has followed. A pod that a person has deleted, that has succeeded, or that is evicted later, is no
-// loss of the restart.
+// none where nothing is, or another restart has followed. A pod that a person has deleted, that has succeeded, or that is evicted later, is
+// no loss of the restart.
 func (p *lostPods) miss(restart int, ends []forecast.End) (names []string, news map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ func (p *lostPods) miss(restart int, ends []forecast.End) (names []string, news 
 	return slices.Clone(p.missed), news
 }
 
-// over is true where nothing is looked for any more after this restart, or last is: nobody looks again.
+// over reports whether the search after this restart is over: another restart has followed, or last ends it.
 func (p *lostPods) over(restart int, last bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,8 +194,8 @@ func (p *lostPods) over(restart int, last bool) bool {
 	return restart != p.restarts || last
 }
 
-// compareLost is for the stop of a kubelet that follows a look at a change. Where no look has known the pods, they are read beside the stop: the
-// kubelet that stops rejects none any more, and the next one none yet.
+// compareLost is for the stop of a kubelet that follows a look at a change. Where no look has known the pods, they are read during the
+// stop: the kubelet that stops no longer rejects any, and the next one none yet.
 func (f *foresight) compareLost(ctx context.Context) {
 	if f.lost.compare(steadyTime()) {
 		return

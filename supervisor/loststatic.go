@@ -29,8 +29,8 @@ func (p *lostPods) staticPods() staticSight {
 	return p.static
 }
 
-// endedStaticPods are the static pods that a restart has ended. The API does not tell: the object of a static pod there has the name of the one
-// before. So the container runtime is asked for their sandboxes.
+// endedStaticPods are the static pods that a restart has ended. The API does not tell: the object of a static pod there has the name of the
+// one before. So the container runtime is asked for their sandboxes.
 func (f *foresight) endedStaticPods(ctx context.Context) (ends []forecast.End) {
 	before := f.lost.staticPods()
 	if len(before.pods) == 0 {

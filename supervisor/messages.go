@@ -11,7 +11,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/reference/contract.md). None is used anew.
+// A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/reference/contract.md). None is
+// used again for another kind.
 type messageID string
 
 const (
@@ -57,7 +58,7 @@ var eventMessages = map[string]messageID{
 	"AssignmentLost":           assignmentLost,
 }
 
-// about is what every line of a decision carries beside its words: whom and what it is about.
+// about is what every line of a decision is about, in fields.
 type about struct {
 	message messageID
 	phase   string

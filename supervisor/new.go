@@ -21,13 +21,16 @@ func wire(o Options) *loop {
 	in := &inputs{Options: o, arguments: commandline.Parse(o.Arguments)}
 	in.Standalone, in.Parking = in.kubeconfig() == "", lockFileOf(o) != ""
 	w := &workers{events: make(chan core.Event, 64)}
-	l := &loop{inputs: in, workers: w, payloads: newPayloads(in), metrics: newMetrics(o), state: core.New(in.Settings), idle: newIdle(), due: -1,
+	l := &loop{inputs: in, workers: w, payloads: newPayloads(in), metrics: newMetrics(o), state: core.New(in.Settings), idle: newIdle(),
+		due:    -1,
 		reload: reload{checks: make(chan successorCheck)}}
 	l.prover = &prover{inputs: in, payloads: l.payloads,
-		preflight: &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}}
+		preflight: &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight,
+			TempFolder: filepath.Join(o.RunDir, preflightFolder)}}
 	l.api = newAPISession(in, w, l.payloads, l.metrics)
 	l.foresight = &foresight{inputs: in, workers: w, prover: l.prover, connection: l.api.connection, lostAfter: lostAfter}
-	l.runner = &runner{inputs: in, workers: w, payloads: l.payloads, prover: l.prover, foresight: l.foresight, lease: l.api.lease, node: l.api.node,
+	l.runner = &runner{inputs: in, workers: w, payloads: l.payloads, prover: l.prover, foresight: l.foresight, lease: l.api.lease,
+		node:   l.api.node,
 		starts: make(chan startResult), parking: parking{parks: make(chan parkEnded)}}
 	l.watches = &watches{inputs: in, workers: w, effectives: &l.prover.effectives}
 	l.nextStart = &nextStart{inputs: in, workers: w, asked: make(chan []string)}
@@ -56,8 +59,8 @@ func newLoop(o Options) (*loop, error) {
 	return l, nil
 }
 
-// heldByAnother is the error where the state folder is locked by another supervisor, or by nobody knows whom. A lock of any other program does
-// not keep a kubelet away (rule 27): the folder cannot be used then.
+// heldByAnother returns the error where the state folder is locked by another supervisor, or by an unknown process. A lock of any other
+// program does not keep a kubelet away (rule 27): the folder cannot be used then.
 func heldByAnother(err error) error {
 	held := &store.HeldError{}
 	if !errors.As(err, &held) || held.PID != 0 && kubelet.IsOtherProgram(held.PID) {

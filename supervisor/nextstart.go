@@ -17,8 +17,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
-// ErrNextStart ends a supervisor with whose command line no kubelet starts, where its unit has another one now: systemd starts it with that.
-var ErrNextStart = errors.New("no kubelet starts with this command line, and its unit has another one now, which the kubelet accepts: systemd has to start it again")
+// ErrNextStart ends a supervisor with whose command line no kubelet starts, where its unit has another one now: systemd starts it with
+// that.
+var ErrNextStart = errors.New("no kubelet starts with this command line, and its unit has another one now, which the kubelet accepts: " +
+	"systemd has to start it again")
 
 // nextStart finds out whether the unit would have another command line at its next start.
 type nextStart struct {
@@ -28,12 +30,12 @@ type nextStart struct {
 	asking     bool
 	asked      chan []string // the answer: the words that would be better; nil = none
 	superseded error
-	doubted    bool // it was said that systemd has not started us with the words of its answer
+	doubted    bool // it was logged that systemd has not started us with the command line of its answer
 }
 
 // observe asks, where local, the last fallback, has not become healthy for as often as ends a trial, whether a start by systemd would have
-// another command line (rule 2). As long as anything starts, other flags are somebody's to take by a restart. What local exits over, and whose fault
-// that is, says nothing: a kubelet that does not know a flag exits before all else.
+// another command line (rule 2). As long as anything starts, other flags are taken when a person restarts the supervisor. What local exits
+// over, and whose fault that is, says nothing: a kubelet that does not know a flag exits before all else.
 func (n *nextStart) observe(ctx context.Context, d *decision) {
 	switch e := d.event.(type) {
 	case core.Healthy:
@@ -71,7 +73,7 @@ func (n *nextStart) hear(better []string) (event core.Event) {
 	return core.StopAsked{}
 }
 
-// betterNextStart gives the unit's command line where it is another one now, which the kubelet accepts. What is not known changes nothing.
+// betterNextStart returns the unit's command line where it has changed and the kubelet accepts it. What is not known changes nothing.
 func (n *nextStart) betterNextStart(ctx context.Context) []string {
 	words, err := n.NextStart(ctx)
 	if err != nil {
@@ -84,7 +86,8 @@ func (n *nextStart) betterNextStart(ctx context.Context) []string {
 	if slices.Equal(words, endedFor(n.RunDir)) { // and here we are, with others
 		if !n.doubted {
 			n.doubted = true
-			n.Logger.Error("a supervisor has ended for the command line that systemd says it would start the kubelet with, and was started with another: this one does not end for it",
+			n.Logger.Error("a supervisor has ended for the command line that systemd says it would start the kubelet with, and was started with "+
+				"another: this one does not end for it",
 				zap.Strings("words", words))
 		}
 		return nil

@@ -21,8 +21,8 @@ type decision struct {
 	due           bool           // it may be shown
 }
 
-// A decisionObserver is told of each decision, by the loop, before its action is begun: the log says that the kubelet is stopped before it is. It changes
-// nothing of the decision. What takes time it does beside the loop, until the context ends.
+// A decisionObserver gets each decision from the loop before its action is begun: the log says that the kubelet is stopped before it is. It
+// changes nothing of the decision. What takes time it does in a goroutine, until the context ends.
 type decisionObserver interface {
 	observe(over context.Context, d *decision)
 }
@@ -34,7 +34,7 @@ func (c counter) observe(_ context.Context, d *decision) {
 	c.metrics.Decided(&d.before, &d.after, d.event, &d.step)
 }
 
-// unitStatus tells systemd what runs, in the words of the Node's condition.
+// unitStatus reports to systemd what runs, with the message of the Node's condition.
 type unitStatus struct{ manager *systemd.Manager }
 
 func (u unitStatus) observe(_ context.Context, d *decision) {

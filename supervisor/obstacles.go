@@ -32,8 +32,8 @@ type startLook struct {
 	now       func() time.Time
 }
 
-// Obstacles are what keeps a kubelet with this command line, without the binary, from starting on this host now, where the kubelet has told what
-// it would run with.
+// Obstacles returns what keeps a kubelet with this command line, without the binary, from starting on this host now. The container runtime
+// is asked only where the kubelet has reported what it would run with.
 func Obstacles(ctx context.Context, arguments []string, effective kubeletconfig.Effective) []core.Obstacle {
 	look := startLook{arguments: arguments}
 	found := look.obstacles(effective)
@@ -43,7 +43,7 @@ func Obstacles(ctx context.Context, arguments []string, effective kubeletconfig.
 	return found
 }
 
-// obstacles are those that last until somebody removes them.
+// obstacles returns those that last until a person removes them.
 func (l startLook) obstacles(effective kubeletconfig.Effective) (found []core.Obstacle) {
 	settings, known := effective.StartSettings()
 	if words := l.swap(settings); words != "" && known {
@@ -78,8 +78,8 @@ func (l startLook) swap(settings kubeletconfig.StartSettings) string {
 	return shortObstacle(fmt.Sprintf("swap is on (%s), and failSwapOn is true", strings.Join(areas, ", ")))
 }
 
-// runtime is the obstacle of a container runtime that does not answer. Of one that was asked just before, only a refusal is one: an answer that
-// does not come is waited for there.
+// runtime is the obstacle of a container runtime that does not answer. Of one that was asked just before, only a refusal is one: an answer
+// that does not come is waited for there.
 func (l startLook) runtime(ctx context.Context, effective kubeletconfig.Effective, asked string) []core.Obstacle {
 	endpoint, ask := l.endpoint(effective), host.RuntimeAnswers
 	switch endpoint {
@@ -111,8 +111,8 @@ func (in *inputs) looksAtStart() startLook {
 	return startLook{arguments: in.Arguments, swaps: in.swaps}
 }
 
-// obstaclesOf are those of a change to a configuration, as far as the kubelet has told it. The forecast has asked the runtime at the endpoint
-// asked; "" for none.
+// obstaclesOf are those of a change to a configuration, as far as the kubelet has told it. The forecast has asked the runtime at the
+// endpoint asked; "" for none.
 func (f *foresight) obstaclesOf(ctx context.Context, then kubeletconfig.Effective, asked string) []core.Obstacle {
 	look := f.looksAtStart()
 	found := look.obstacles(then)
@@ -122,8 +122,8 @@ func (f *foresight) obstaclesOf(ctx context.Context, then kubeletconfig.Effectiv
 	return found
 }
 
-// watchObstacles tells the loop what the next start of the kubelet would meet, whenever that differs from before, until ctx ends. Two looks have
-// to find an obstacle: a file may just be written.
+// watchObstacles tells the loop what the next start of the kubelet would meet, whenever that differs from before, until ctx ends. Two looks
+// have to find an obstacle: a file may just be written.
 func (w *watches) watchObstacles(ctx context.Context, told []core.Obstacle) {
 	path := w.arguments.Kubeconfig
 	before := told
@@ -153,6 +153,7 @@ func (w *watches) logObstacles(found []core.Obstacle) {
 		w.Logger.Info("a kubelet would start again on this host")
 	}
 	for _, o := range found {
-		w.Logger.Warn("the kubelet runs, and no kubelet would start in its place", zap.String("obstacle", string(o.Kind)), zap.String("words", o.Words))
+		w.Logger.Warn("the kubelet runs, and no kubelet would start in its place", zap.String("obstacle", string(o.Kind)),
+			zap.String("words", o.Words))
 	}
 }

@@ -34,14 +34,15 @@ type Options struct {
 	Journal  string         // journald's socket for log streams, where our log goes there; empty: it does not
 	Requests <-chan Request // reload and retry; may be nil
 
-	// NextStart gives the kubelet's command line as the unit that started us would have it now, the binary first; nil: there is no such unit.
+	// NextStart gives the kubelet's command line as the unit that started us would have it now, the binary first; nil: there is no such
+	// unit.
 	NextStart func(ctx context.Context) ([]string, error)
 
 	// UnitFiles gives patterns of the files that systemd reads at each start of the unit that started us; nil: there is no such unit.
 	UnitFiles func(ctx context.Context) ([]string, error)
 
-	// AskStart lets systemd start this program once, as the unit that started us would now, and gives what it has against that; empty: nothing. The
-	// error is that it could not be asked.
+	// AskStart lets systemd start this program once, as the unit that started us would now, and gives what it has against that; empty:
+	// nothing. The error is that it could not be asked.
 	AskStart func(ctx context.Context) (refuses string, err error)
 
 	Version   string     // of this program, for state.json

@@ -15,10 +15,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
-// lockFile is below STATE_DIR: a RUN_DIR that is removed and made anew would be another lock, and let two kubelets through.
+// lockFile is below STATE_DIR: a RUN_DIR that is removed and made again would be another lock, and let two kubelets through.
 const lockFile = "kubelet.lock"
 
-// lockFileOf is what kubelets with a configuration of ours hold while they live; empty where the administrator has a lock of his own, or
+// lockFileOf returns what kubelets with a configuration of ours hold while they live; empty where the administrator has set a lock, or
 // where the kubelet must not be asked.
 func lockFileOf(o Options) string {
 	if o.Preflight == kubelet.PreflightNever || commandline.NamesFlag(o.Arguments, "lock-file", "exit-on-lock-contention") {
@@ -33,7 +33,7 @@ type parkEnded struct {
 	event core.ParkEnded
 }
 
-// park carries out Park, beside the loop.
+// park carries out Park in a goroutine.
 func (r *runner) park(life lifetimes, s *core.State, do core.Park) {
 	ctx, cancel := context.WithCancel(life.asked)
 	running := r.child
@@ -64,7 +64,8 @@ func (r *runner) tryPark(ctx context.Context, do core.Park, running *kubelet.Chi
 	case err == nil:
 		return parkEnded{child: child, event: core.ParkEnded{Waits: true}}
 	case errors.Is(err, kubelet.ErrEndedBeforeLock): // it says why as in any pre-flight
-		return parkEnded{event: core.ParkEnded{Proved: r.prover.prove(ctx, core.Prove{Version: do.Version, Control: do.Fallback, Kubelet: do.Kubelet, Local: do.Local})}}
+		return parkEnded{event: core.ParkEnded{Proved: r.prover.prove(ctx,
+			core.Prove{Version: do.Version, Control: do.Fallback, Kubelet: do.Kubelet, Local: do.Local})}}
 	}
 	r.Logger.Debug("the next kubelet is not started before the one that runs has ended", zap.Error(err))
 	return parkEnded{}
@@ -92,7 +93,7 @@ func (r *runner) waitingKubelet(ctx context.Context, do core.Park, running *kube
 	return child, err
 }
 
-// renderAgain has the effective file say what runs, where another was to run and does not. Nobody reads it but people.
+// renderAgain has the effective file say what runs, where another was to run and does not. Only people read it.
 func (r *runner) renderAgain(runs *core.Version) {
 	if _, err := r.payloads.render(runs, kubelet.EffectiveFile); err != nil {
 		r.Logger.Debug("the effective configuration cannot be written again", zap.Error(err))
@@ -117,7 +118,7 @@ func (r *runner) unpark(life lifetimes, s *core.State, do core.Unpark) {
 	})
 }
 
-// releaseParked waits until the kubelet that was parked is past its lock, for the one before has ended.
+// releaseParked waits until the kubelet that was parked is past its lock, because the one before has ended.
 func (r *runner) releaseParked(do core.Start) startResult {
 	parked := r.parked
 	if parked == nil || !parked.Passed() {

@@ -16,16 +16,17 @@ import (
 // unusableBase is the Base of layers that cannot be laid over the node's own file. It equals no digest.
 const unusableBase = "unusable"
 
-// payloads are what configurations consist of on the disk: checkpoints, and copies of the node's own file that layers lie over. They are kept,
-// composed and rendered here.
+// payloads are what configurations consist of on the disk: checkpoints, and copies of the node's own file that layers lie over. They are
+// kept, composed and rendered here.
 type payloads struct {
 	*inputs
 	store    *store.Store // nil when the state folder cannot be used
 	unusable error        // why
 	saves    saves
 	keeper   keeper
-	rewrite  chan struct{}                                                     // a checkpoint is gone: what was downloaded last is to be written again
-	read     func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
+	// a checkpoint is gone: what was downloaded last must be written again
+	rewrite chan struct{}
+	read    func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 }
 
 func newPayloads(in *inputs) *payloads {
@@ -36,7 +37,7 @@ func newPayloads(in *inputs) *payloads {
 	return p
 }
 
-// checkpoint reads a payload. A disk that hangs costs a configuration, and no kubelet: nobody waits for it longer than for a write.
+// checkpoint reads a payload. A disk that hangs costs a configuration, and no kubelet: a read waits for it no longer than a write.
 func (p *payloads) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
 	return p.saves.read(func() (map[string]string, error) { return p.read(source) })
 }
@@ -74,7 +75,7 @@ func (p *payloads) copyOf(v core.Version) (kubeletconfig.Base, error) {
 	return kubeletconfig.BaseOf(p.Arguments, []byte(copied[v.Base])), err
 }
 
-// keepBase sees to it that there is a copy of what the layers of a version that was loaded lie over, for the file may change before the
+// keepBase sees to it that there is a copy of what the layers of a version that was loaded lie over, because the file may change before the
 // kubelet is started again. Without a copy the version can be started as long as the file stays as it is.
 func (p *payloads) keepBase(v core.Version) {
 	if v.Base == "" {
@@ -88,18 +89,18 @@ func (p *payloads) keepBase(v core.Version) {
 		err = p.saves.do(func() error { return p.keeper.base(p.store, v.Source, base) })
 	}
 	if err != nil {
-		p.Logger.Warn("the node's own configuration file could not be kept beside the layers over it", zap.Error(err))
+		p.Logger.Warn("the node's own configuration file could not be kept with the layers over it", zap.Error(err))
 	}
 }
 
-// renderComposed gives the file to start a kubelet with.
+// renderComposed returns the file to start a kubelet with.
 func (p *payloads) renderComposed(source corev1.ConfigMapNodeConfigSource, composed kubeletconfig.Composed) ([]byte, error) {
 	return composed.Render(p.store.CheckpointFolder(source), p.Arguments)
 }
 
 // keepInTime is keep, but waits for the disk no longer than for any other write: what comes after, a removal above all, has to be heard.
 func (p *payloads) keepInTime(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (core.Version, error) {
-	var kept core.Version // nobody reads what a late write puts there
+	var kept core.Version // nothing reads what a late write puts there
 	err := p.saves.do(func() (err error) {
 		kept, err = p.keep(source, payload)
 		return err
@@ -186,7 +187,7 @@ func (p *payloads) render(v *core.Version, path string) (string, error) {
 	return path, replaceRunFile(path, data)
 }
 
-// configFileOf is where the container runtime's endpoint of a version is to be read; empty for local.
+// configFileOf returns where the container runtime's endpoint of a version can be read; empty for local.
 func (p *payloads) configFileOf(v *core.Version) string {
 	if v == nil || p.store == nil {
 		return ""

@@ -24,7 +24,7 @@ type podList struct {
 	version string // of the list
 }
 
-// lasting leaves out the sandboxes of pods that have ended. The kubelet stops these by itself.
+// lasting leaves out the sandboxes of pods that have ended. The kubelet stops these automatically.
 func (l podList) lasting(sandboxes []forecast.Sandbox) []forecast.Sandbox {
 	if sandboxes == nil {
 		return nil
@@ -38,14 +38,14 @@ type runtimeAnswer struct {
 	err       error
 }
 
-// triesMissing is how many looks in a row wait for a pod that runs and that is not listed. After these the pod is a doubt: it has been deleted, and
-// its sandbox ends slowly or never.
+// triesMissing is how many looks in a row wait for a pod that runs and that is not listed. After these the pod is a doubt: it has been
+// deleted, and its sandbox ends slowly or never.
 const triesMissing = 2
 
-// nodePods reads the pods of a Node that was read from etcd just before, from the API server's cache. The cache may be behind. It is far enough if
-// it has every pod that the container runtime runs. Where the runtime does not answer, it is if its resourceVersion is not older than the Node's,
-// which can be 5 minutes old. Else the API server is asked to wait for its cache, which takes it up to 3 s. Before 1.31 it waits in vain where no
-// pod of the cluster changes.
+// nodePods reads the pods of a Node that was read from etcd just before, from the API server's cache. The cache may be behind. It is far
+// enough if it has every pod that the container runtime runs. Where the runtime does not answer, it is if its resourceVersion is not older
+// than the Node's, which can be 5 minutes old. Else the API server is asked to wait for its cache, which takes it up to 3 s. Before 1.31 it
+// waits without effect where no pod of the cluster changes.
 func (i inquiry) nodePods(ctx context.Context, node *corev1.Node, runtime func() runtimeAnswer) (podList, error) {
 	cached, err := i.listPods(ctx, configsync.AsCached)
 	if err != nil {
@@ -95,8 +95,10 @@ func (i inquiry) listPods(ctx context.Context, version string) (podList, error) 
 	return list, err
 }
 
-// readPods gives the pods that have not ended, and the version of the list, and calls ended for the others.
-func readPods(ctx context.Context, client rest.Interface, nodeName, version string, ended func(forecast.End)) ([]corev1.Pod, string, error) {
+// readPods returns the pods that have not ended, and the version of the list, and calls ended for the others.
+func readPods(
+	ctx context.Context, client rest.Interface, nodeName, version string, ended func(forecast.End),
+) ([]corev1.Pod, string, error) {
 	list, err := configsync.OpenPods(ctx, client, nodeName, version)
 	if err != nil {
 		return nil, "", err

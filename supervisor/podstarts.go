@@ -76,7 +76,7 @@ type volumeDocument struct {
 // rootCA is the ConfigMap that every namespace has.
 const rootCA = "kube-root-ca.crt"
 
-// mayWait tells whether a volume can be what a pod waits for: whatever somebody else has to make or to attach.
+// mayWait reports whether a volume can be what a pod waits for: one that another program has to make or to attach.
 func (v volumeDocument) mayWait() bool {
 	switch {
 	case v.EmptyDir != nil, v.DownwardAPI != nil:

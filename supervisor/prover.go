@@ -72,14 +72,14 @@ func (p *prover) judge(ctx context.Context, do core.Prove) (proved core.Proved, 
 	return proved, verdict
 }
 
-// take puts a verdict into the words of the core.
+// take turns a verdict into an event of the core.
 func take(proved *core.Proved, verdict kubelet.Verdict) {
 	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
 	proved.NoMorePreflight, proved.Unanswered, proved.NoRoom = verdict.NoMorePreflight, verdict.Unanswered, verdict.NoRoom
 }
 
-// ownFile names a file of RUN_DIR for one pre-flight. Others may be under way with other configurations: one that was given up, and that of a
-// forecast, which asks what runs. A verdict about the file of another would be a lie.
+// ownFile names a file of RUN_DIR for one pre-flight. Others may be under way with other configurations: one that was given up, and that of
+// a forecast, which asks what runs. A verdict about the file of another would be a lie.
 func (p *prover) ownFile(name string) string {
 	return fmt.Sprintf("%s/%s-%d.yaml", preflightFolder, name, p.files.Add(1))
 }
@@ -102,7 +102,7 @@ func (p *prover) control(do core.Prove) *kubelet.Candidate {
 	return &kubelet.Candidate{File: file}
 }
 
-// explain adds what a pre-flight found out beside its verdict.
+// explain adds what a pre-flight found out in addition to its verdict.
 func (p *prover) explain(proved *core.Proved, do core.Prove, verdict kubelet.Verdict) {
 	for _, words := range verdict.GoingAway {
 		p.Logger.Warn("the kubelet says of " + core.Describe(do.Version) + ": " + words)
@@ -123,23 +123,26 @@ func (p *prover) explain(proved *core.Proved, do core.Prove, verdict kubelet.Ver
 		return
 	}
 	proved.UnknownFields = kubeletconfig.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
-	proved.Warnings = slices.Concat(p.resolverWarning(verdict), kubeletconfig.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
-	beside := maps.Clone(payload)
-	delete(beside, source.KubeletConfigKey)
-	proved.Effective = told.Digest(p.payloads.store.CheckpointFolder(source), beside)
+	proved.Warnings = slices.Concat(p.resolverWarning(verdict), kubeletconfig.Warnings(payload, source.KubeletConfigKey, verdict.Minor),
+		gatesOf(verdict.GoingAway))
+	others := maps.Clone(payload)
+	delete(others, source.KubeletConfigKey)
+	proved.Effective = told.Digest(p.payloads.store.CheckpointFolder(source), others)
 }
 
-// isAbout tells whether the files on disk are still those that the pre-flight was to be about. Of files that changed meanwhile nobody can
-// say which the kubelet read; what it told must not be taken for theirs.
+// isAbout reports whether the files on disk are still those that the pre-flight was meant for. Of files that have changed since, it is not
+// known which the kubelet read, so its answer must not be taken for theirs.
 func (p *prover) isAbout(do core.Prove) bool {
 	now, err := p.lookLocal()
 	return err == nil && now.Kubelet == do.Kubelet && (do.Version != nil || now.Local == do.Local)
 }
 
-// notAbout is what a refusal is worth that can be of files which are not those on disk any more: nothing, and the kubelet is asked again.
+// notAbout returns the answer for a refusal that may be about files which are no longer on disk: it counts nothing, and the kubelet is
+// asked again.
 func notAbout(refusal kubelet.Verdict) kubelet.Verdict {
 	return kubelet.Verdict{Outcome: kubeletconfig.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
-		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " + refusal.Words}
+		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " +
+			refusal.Words}
 }
 
 // resolverWarning compares the resolver with that of the node's own configuration, and with that of what runs.

@@ -25,7 +25,7 @@ const rewriteAfter = time.Second
 const editPause = time.Second
 
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
-// written is tried again until a newer update takes its place. recreated is told of another Node behind the name.
+// written is tried again until a newer update takes its place. recreated is called when the name stands for another Node.
 func (a *apiSession) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
 	var update configsync.Update
 	var retry <-chan time.Time
@@ -64,7 +64,7 @@ func (a *apiSession) receive(ctx context.Context, updates <-chan configsync.Upda
 			a.send(ctx, core.Retry{Value: retried})
 			a.reconsider() // a download that waits for its next try is tried now
 		}
-		if before.at.IsZero() || update.Consent != before.Consent { // what was said in an earlier session may not hold any more
+		if before.at.IsZero() || update.Consent != before.Consent { // what was said in an earlier session may no longer hold
 			a.send(ctx, core.Consented{Value: update.Consent})
 		}
 		before = received{update, time.Now()}
@@ -84,13 +84,14 @@ type received struct {
 
 // pause is how long an update has to wait that is an edit and nothing else; zero = it does not.
 func (r received) pause(next configsync.Update) time.Duration {
-	if r.Source == nil || next.Source == nil || next.Text != r.Text || next.NodeUID != r.NodeUID || next.Retry != r.Retry || next.Consent != r.Consent {
+	if r.Source == nil || next.Source == nil || next.Text != r.Text || next.NodeUID != r.NodeUID || next.Retry != r.Retry ||
+		next.Consent != r.Consent {
 		return 0
 	}
 	return editPause - time.Since(r.at)
 }
 
-// eventOf gives the loop's event; again asks for another try later.
+// eventOf returns the loop's event; again asks for another try later.
 func (a *apiSession) eventOf(update configsync.Update) (event core.Event, again bool) {
 	switch {
 	case update.Problem != nil:
@@ -101,9 +102,11 @@ func (a *apiSession) eventOf(update configsync.Update) (event core.Event, again 
 	}
 	version, err := a.payloads.keepInTime(*update.Source, update.Payload)
 	if err == nil {
-		return core.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
+		return core.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed,
+			Download: downloadTime(update)}, false
 	}
-	problem := core.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: "the configuration cannot be written to the state folder: " + err.Error()}
+	problem := core.Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
+		Words: "the configuration cannot be written to the state folder: " + err.Error()}
 	var fault *kubeletconfig.BaseError
 	if errors.As(err, &fault) {
 		problem.OfNode, problem.Words = true, "the layers cannot be laid over the local configuration: "+fault.Words
@@ -119,7 +122,7 @@ func downloadTime(update configsync.Update) time.Duration {
 	return max(0, time.Since(update.Asked))
 }
 
-// replace puts a value into a channel of one place, in the place of one that was not taken yet.
+// replace puts a value into a channel of one place, instead of one that was not taken yet.
 func replace[T any](box chan T, value T) {
 	for {
 		select {

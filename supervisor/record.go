@@ -68,7 +68,7 @@ type RecordedCondition struct {
 	Message string                 `json:"message"`
 }
 
-// RecordedTrial tells how far a trial is.
+// RecordedTrial is how far a trial is.
 type RecordedTrial struct {
 	Of       core.Version `json:"of"`
 	Failures int          `json:"failures"`
@@ -137,7 +137,8 @@ func (r recorder) observe(_ context.Context, d *decision) {
 		r.LastChange = &RecordedChange{s.LastChange}
 	}
 	if s.OnTrial() {
-		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, core.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
+		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, core.Span(s.TrialPeriod)-s.Trial.Healthy),
+			Failures: int(s.Trial.Tries) - 1}
 	}
 	r.Condition = RecordedCondition{Status: d.shown.Status, Reason: d.shown.Reason, Message: d.shown.Message}
 	r.Config, r.Status = d.shown.Config, RecordedStatus{d.shown.Details}
@@ -147,7 +148,7 @@ func (r recorder) observe(_ context.Context, d *decision) {
 // save writes what the record says now. A run folder that cannot be written is no reason to do anything else.
 func (r recorder) save() {
 	err := r.write()
-	if errors.Is(err, os.ErrNotExist) { // somebody removed the folder
+	if errors.Is(err, os.ErrNotExist) { // the folder was removed
 		r.inputs.makeRunDir()
 		err = r.write()
 	}
@@ -182,7 +183,8 @@ func encodeRecord(r Record) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// ReadRecord reads RUN_DIR/state.json. running tells whether the supervisor that wrote it is still there.
+// ReadRecord reads RUN_DIR/state.json, from any process. running reports whether the supervisor that wrote it is still there. The error
+// wraps fs.ErrNotExist where no supervisor has run with this folder since the boot.
 func ReadRecord(runDir string) (r Record, running bool, err error) {
 	path := filepath.Join(runDir, recordFile)
 	data, err := readRunFile(path)

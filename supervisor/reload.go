@@ -31,7 +31,7 @@ type successorCheck struct {
 // errBusy is no failure: something has just begun.
 var errBusy = errors.New("something is under way")
 
-// beginReload has the program checked that is to take over. Whoever asks again meanwhile gets the same answer.
+// beginReload has the program checked that will take over. A process that asks again in the meantime gets the same answer.
 func (l *loop) beginReload(ctx context.Context) {
 	if l.reload.pending {
 		return
@@ -70,7 +70,7 @@ func (l *loop) continueReload(ctx context.Context) {
 	case !l.reload.pending:
 		return
 	case l.state.Stopping:
-		l.endReload(errors.New("the supervisor was asked to stop meanwhile"))
+		l.endReload(errors.New("the supervisor was asked to stop before the reload"))
 		return
 	case l.reload.checked == nil, l.state.Doing != nil, l.runner.questions.Load() > 0, l.state.Parked != nil, len(l.events) > 0:
 		return
@@ -95,7 +95,8 @@ func (l *loop) replace() error {
 		return errBusy // its exit is on its way to the loop
 	}
 	defer release()
-	l.log.line(&l.state, zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
+	l.log.line(&l.state, zap.InfoLevel, reloadTaken, l.state.Child.Version,
+		"the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
 	_ = l.Logger.Sync()
 	l.manager.Flush()
 	lock := -1
@@ -106,14 +107,15 @@ func (l *loop) replace() error {
 	return l.Successor.execute(l.handOver(), lock, l.runner.kubelets.NotifySocket())
 }
 
-// endReload answers whoever asked, in state.json. err is nil where this program is the one that took over.
+// endReload answers the process that asked, in state.json. err is nil where this program is the one that took over.
 func (l *loop) endReload(err error) {
 	l.reload.pending, l.reload.checked = false, nil
 	l.record.Reloads++
 	l.record.ReloadFailure = ""
 	if err != nil {
 		l.record.ReloadFailure = err.Error()
-		l.log.line(&l.state, zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
+		l.log.line(&l.state, zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on",
+			zap.Error(err))
 	}
 	l.record.save()
 	l.manager.Reloaded()
@@ -130,13 +132,13 @@ func (l *loop) takeOver() bool {
 		err = l.inherit(l.Handover)
 	}
 	if err != nil {
-		l.Logger.Error("the program before this one cannot be taken over from: the kubelet is started anew", zap.Error(err))
+		l.Logger.Error("the kubelet cannot be taken over from the program before this one, and is started again", zap.Error(err))
 		return false
 	}
 	return true
 }
 
-// collectLost collects the exit status of children that nobody waits for: those of a program that could not be taken over from.
+// collectLost collects the exit status of children that no goroutine waits for: those of a program that could not be taken over from.
 func collectLost(handover *Handover) {
 	if handover == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// What is in RUN_DIR, beside what the kubelet has there.
+// What is in RUN_DIR, in addition to what the kubelet has there.
 const (
 	recordFile        = "state.json"
 	corruptRecordFile = "state.json.corrupt"
@@ -24,11 +24,11 @@ func clearPreflights(runDir string) {
 	folder := filepath.Join(runDir, preflightFolder)
 	entries, _ := os.ReadDir(folder) // it was there a moment ago
 	for _, entry := range entries {
-		_ = os.RemoveAll(filepath.Join(folder, entry.Name())) // what stays is in nobody's way
+		_ = os.RemoveAll(filepath.Join(folder, entry.Name())) // what stays is in no process's way
 	}
 }
 
-// makeRunDir makes it once more: somebody may have removed it. Whatever needs it complains for itself.
+// makeRunDir makes it once more, because it may have been removed. What needs the folder reports an error of its own.
 func (in *inputs) makeRunDir() {
 	if err := prepareRunDir(in.RunDir); err != nil {
 		in.Logger.Warn("the run folder cannot be made", zap.Error(err))

@@ -12,7 +12,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// replaceRunFile writes a file of RUN_DIR anew. What is in the way is removed and not written through, links and folders alike.
+// replaceRunFile writes a file of RUN_DIR again. What is in the way is removed and not written through, links and folders alike.
 func replaceRunFile(path string, content []byte) error {
 	temporary := path + ".new"
 	if err := os.RemoveAll(temporary); err != nil {

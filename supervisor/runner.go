@@ -11,8 +11,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
-// runner carries out what is decided. Whatever takes time is done beside the loop, and its result comes back as an event. Only the loop calls
-// it; of the state it keeps nothing.
+// runner carries out what is decided. Whatever takes time is done in a goroutine, and its result comes back as an event. Only the loop
+// calls it; of the state it keeps nothing.
 type runner struct {
 	*inputs
 	*workers
@@ -37,13 +37,13 @@ type parking struct {
 	cancelPark context.CancelFunc // of a kubelet that is on its way to the lock
 }
 
-// A question is carried out beside the loop. It can be given up: then it ends soon, and its answer is heard by nobody.
+// A question is carried out in a goroutine. It can be given up: then it ends soon, and its answer is dropped.
 type question struct {
 	end     context.CancelFunc
 	answers chan core.Event
 }
 
-// carryOut starts the step's action. Its result comes back as an event. It is true where nothing is to be done any more.
+// carryOut starts the step's action. Its result comes back as an event. It returns true where nothing is left to do.
 func (r *runner) carryOut(life lifetimes, s *core.State, step core.Step) (over bool) {
 	if s.Stopping || s.Frozen {
 		r.killParked(s)
@@ -63,7 +63,8 @@ func (r *runner) carryOut(life lifetimes, s *core.State, step core.Step) (over b
 	case core.Save:
 		keep := versionsInUse(s, do.Durable)
 		r.answer(life.over, do, func() core.Event {
-			return core.Saved{Err: r.payloads.saves.doThen(func() error { return r.payloads.save(do.Durable) }, func() { r.payloads.collect(do.Durable, keep) })}
+			return core.Saved{Err: r.payloads.saves.doThen(func() error { return r.payloads.save(do.Durable) },
+				func() { r.payloads.collect(do.Durable, keep) })}
 		})
 	case core.Prove:
 		r.answerQuestion(life, do, func(ctx context.Context) core.Event { return r.prover.prove(ctx, do) })
@@ -104,7 +105,7 @@ func (r *runner) carryOut(life lifetimes, s *core.State, step core.Step) (over b
 	return false
 }
 
-// answer carries an action out beside the loop, and brings its result.
+// answer carries an action out in a goroutine, and brings its result.
 func (r *runner) answer(ctx context.Context, do core.Action, carryOut func() core.Event) {
 	r.spawn(func() {
 		result := carryOut()
@@ -138,8 +139,8 @@ func (r *runner) giveUpQuestion() {
 	r.question = question{}
 }
 
-// killParked is for a stop and the host's shutdown: the kubelet that waits ends at once, whatever is under way, and before the one that runs.
-// One that is being let through waits no more.
+// killParked is for a stop and the host's shutdown: the kubelet that waits ends at once, whatever is under way, and before the one that
+// runs. One that is being released no longer waits.
 func (r *runner) killParked(s *core.State) {
 	if r.cancelPark != nil {
 		r.cancelPark()

@@ -10,7 +10,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/metrics"
 )
 
-// newMetrics goes on from what the program before this one has counted. Where nobody asks for metrics, nothing is counted.
+// newMetrics goes on from what the program before this one has counted. Where metrics are not asked for, nothing is counted.
 func newMetrics(o Options) *metrics.Metrics {
 	if o.MetricsFile == "" && o.MetricsAddress == "" {
 		return nil

@@ -13,13 +13,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
-// ErrAnother says that another supervisor has the same folders, and so its own kubelet: nobody may start a second one.
+// ErrAnother says that another supervisor has the same folders, and so its own kubelet: no process may start a second one.
 var ErrAnother = fmt.Errorf("%w: another supervisor", ErrUsage)
 
 // StandAside makes room for a kubelet that runs without a supervisor, in this process: it ends one that a supervisor left behind, and
 // says in state.json why there is no supervisor. runDirs are tried in their order; that which can be used holds state.json.
 //
-// It fails where a second kubelet would run beside another, and for nothing else.
+// It returns an error where a second kubelet would run next to another, and in no other case: ErrAnother, or why the kubelet that was left
+// behind could not be stopped.
 func StandAside(o Options, why string, runDirs ...string) error {
 	if h := o.Handover; h != nil && h.lock != nil {
 		_ = h.lock.Close() // ours, and in the way of the question that follows
@@ -52,14 +53,16 @@ func StandAside(o Options, why string, runDirs ...string) error {
 }
 
 const (
-	// diskAnswersWithin and limitsBackWithin are how long the kubelet alone waits for it: the disk of the state folder, or the system bus, may never
-	// answer.
+	// diskAnswersWithin and limitsBackWithin are how long the kubelet alone waits for it: the disk of the state folder, or the system bus,
+	// may never answer.
 	diskAnswersWithin = 5 * time.Second
 	limitsBackWithin  = 5 * time.Second
 )
 
-// within gives what comes of something that may never end. Then it ends with this process, which becomes the kubelet.
-func within(limit time.Duration, do func() error) (err error, inTime bool) { //nolint:revive // the error is the answer, and not that of the wait
+// within returns what comes of something that may never end. Then it ends with this process, which becomes the kubelet.
+//
+//nolint:revive // the error is the answer, and not that of the wait
+func within(limit time.Duration, do func() error) (err error, inTime bool) {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	select {
@@ -70,7 +73,7 @@ func within(limit time.Duration, do func() error) (err error, inTime bool) { //n
 	}
 }
 
-// giveLimitsBack: what the assigned configuration has limited would stay with the kubelet alone, which does not run with it.
+// giveLimitsBack writes back the limits of the assigned configuration, which would stay although the kubelet alone does not run with it.
 func giveLimitsBack(o Options, writeBack func(ctx context.Context, stateDir string) (said []string, err error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), limitsBackWithin)
 	defer cancel()
@@ -85,7 +88,7 @@ func giveLimitsBack(o Options, writeBack func(ctx context.Context, stateDir stri
 		err = fmt.Errorf("it takes more than %s, and a kubelet has to be started", limitsBackWithin)
 	}
 	if err != nil {
-		o.Logger.Error("limits that a kubelet has set cannot be taken back", zap.Error(err))
+		o.Logger.Error("limits that a kubelet has set cannot be written back", zap.Error(err))
 	}
 }
 
@@ -114,7 +117,7 @@ func stateFolderIsFree(o Options) error {
 	return nil
 }
 
-// recordAlone says that this process is the kubelet, with nobody above it. A supervisor that is started with the same run folder finds
+// recordAlone says that this process is the kubelet, without a supervisor. A supervisor that is started with the same run folder finds
 // it alive, and leaves it alone.
 func recordAlone(o Options, why string) error {
 	r := newRecord(o.RunDir)

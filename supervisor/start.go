@@ -21,7 +21,8 @@ import (
 var errRender = errors.New("making the effective configuration")
 
 func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
-	return kubelet.NewLauncher(kubelet.Settings{Path: o.Kubelet, Arguments: o.Arguments, RunDir: o.RunDir, Journal: o.Journal, Output: o.Output,
+	return kubelet.NewLauncher(kubelet.Settings{Path: o.Kubelet, Arguments: o.Arguments, RunDir: o.RunDir, Journal: o.Journal,
+		Output:   o.Output,
 		Watchdog: watchdog, Logger: o.Logger, AskRuntime: host.RuntimeAnswers, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
 }
 
@@ -31,12 +32,12 @@ type startResult struct {
 	child  *kubelet.Child
 	lease  time.Duration // how long its Lease lasts, by its configuration
 	err    error
-	gone   bool                      // what had waited ended before it was let through
+	gone   bool                      // what had waited ended before it was released
 	files  []kubeletconfig.StateFile // why there is neither: they are in the way
-	limits []core.LimitSeen          // or these are to be cared for before
+	limits []core.LimitSeen          // or these must be cared for before
 }
 
-// start carries out Start, which is answered by Started. All of it is done beside the loop: it reads disks, and may have to wait for the end
+// start carries out Start, which is answered by Started. All of it is done in a goroutine: it reads disks, and may have to wait for the end
 // of another kubelet.
 func (r *runner) start(ctx context.Context, s *core.State, do core.Start) {
 	if !core.Same(r.lastStarted, do.Version) {
@@ -67,8 +68,8 @@ func (r *runner) start(ctx context.Context, s *core.State, do core.Start) {
 	})
 }
 
-// launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the child
-// is not the end of the kubelet. Before it, limits looks at what the file is going to limit.
+// launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the
+// child is not the end of the kubelet. Before it, limits looks at what the file is going to limit.
 func (r *runner) launch(do core.Start, limits func(file string) []core.LimitSeen) startResult {
 	r.makeRunDir()
 	file, err := r.payloads.render(do.Version, kubelet.EffectiveFile)
@@ -99,9 +100,11 @@ func (l *loop) onStarted(ctx context.Context, b startResult) core.Started {
 		l.runner.parked = nil
 		return core.Started{Gone: true}
 	}
-	l.log.line(&l.state, zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+core.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
+	l.log.line(&l.state, zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+core.Describe(b.do.Version),
+		zap.Bool("onTrial", b.do.OnTrial))
 	if b.err != nil {
-		return core.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), NoRoom: kubelet.IsNoRoom(b.err), Delay: l.runner.kubelets.Delay()}
+		return core.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), NoRoom: kubelet.IsNoRoom(b.err),
+			Delay: l.runner.kubelets.Delay()}
 	}
 	crashPoint("after", b.do)
 	l.runner.child = b.child
@@ -117,12 +120,12 @@ func (l *loop) onStarted(ctx context.Context, b startResult) core.Started {
 	return core.Started{Locked: b.child.Locked()}
 }
 
-// attend waits for the end of a child, and tells the loop what is seen of it meanwhile.
+// attend waits for the end of a child, and reports to the loop what is seen of it until then.
 func (l *loop) attend(ctx context.Context, child *kubelet.Child) {
 	child.Attend(ctx, func(seen kubelet.Event) { l.send(ctx, eventOf(seen)) })
 }
 
-// eventOf is what a kubelet's event is in the words of the core.
+// eventOf turns a kubelet's event into an event of the core.
 func eventOf(seen kubelet.Event) core.Event {
 	switch seen := seen.(type) {
 	case kubelet.Healthy:

@@ -13,8 +13,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// State files of the kubelet's resource managers are set aside by a rename beside the file (rule 17). What is aside and not recorded any
-// more is removed after each write of the state, and at a start.
+// State files of the kubelet's resource managers are set aside by a rename in the same folder (rule 17). What is aside and no longer
+// recorded is removed after each write of the state, and at a start.
 const asideMark = ".aside-"
 
 // stateFilesInTheWay lists what has to be set aside before the start with the file; empty for local.
@@ -33,7 +33,7 @@ func asideName(f kubeletconfig.StateFile) string {
 	return filepath.Base(f.Name) + asideMark + filepath.Base(policy)
 }
 
-// setAside renames the files, durably. It is only done after the kubelet that had them has ended: one that runs would write them anew.
+// setAside renames the files, durably. It is only done after the kubelet that had them has ended: one that runs would write them again.
 func setAside(folder string, files []kubeletconfig.StateFile) error {
 	for _, file := range files {
 		err := os.Rename(filepath.Join(folder, filepath.Base(file.Name)), filepath.Join(folder, asideName(file)))
@@ -59,7 +59,7 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// collectAsides removes what was set aside and is not recorded any more. It is best effort: what it leaves is removed the next time.
+// collectAsides removes what was set aside and is no longer recorded. It is best effort: what it leaves is removed the next time.
 func collectAsides(folder string, recorded []core.Aside) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

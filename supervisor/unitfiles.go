@@ -21,8 +21,9 @@ const (
 	startsFor   = 2 * time.Minute  // for its answer
 )
 
-// watchUnit tells the loop what the files of the unit are that started us, at first and whenever they or the program have changed, until ctx ends.
-// systemd is asked once which they are, and after each change whether it could start us with them. An answer that does not come changes nothing.
+// watchUnit tells the loop what the files of the unit are that started us, at first and whenever they or the program have changed, until
+// ctx ends. systemd is asked once which they are, and after each change whether it could start us with them. An answer that does not come
+// changes nothing.
 func (w *watches) watchUnit(ctx context.Context, before core.Unit) {
 	if w.UnitFiles == nil {
 		return
@@ -70,7 +71,7 @@ type unitSeen struct {
 	unanswered bool
 }
 
-// isDue: it is time to ask again.
+// isDue reports whether it is time to ask again.
 func (u unitSeen) isDue() bool {
 	return (u.refuse != "" || u.unanswered) && time.Since(u.asked) >= startEvery
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// workers are the goroutines beside the loop, and the events that they bring it.
+// workers are the goroutines of the loop, and the events that they bring it.
 type workers struct {
 	tasks  sync.WaitGroup
 	events chan core.Event

@@ -14,7 +14,7 @@ import (
 var version = "unknown"
 
 // The main goroutine stays on the main thread. A reload executes a program there: from any other thread the process would look like a
-// zombie for a moment, and dead to whoever looks.
+// zombie for a moment, and dead to a process that looks.
 func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(cli.Execute(version, os.Args[1:], os.Stdout, os.Stderr)) }

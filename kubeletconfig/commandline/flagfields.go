@@ -5,6 +5,7 @@ import "strings"
 // Kind is how a flag's value becomes that of a field.
 type Kind int
 
+// The kinds of flags.
 const (
 	Text   Kind = iota
 	Number      // an integer
@@ -23,6 +24,7 @@ type FieldFlag struct {
 	Kind  Kind
 }
 
+// Path returns the names of the field and of those around it, the outermost first.
 func (f FieldFlag) Path() []string { return strings.Split(f.Field, ".") }
 
 // Fields has every flag that sets a field in some kubelet from Kubernetes 1.23 to 1.37 (AddKubeletConfigFlags of

@@ -14,7 +14,7 @@ import (
 )
 
 // licencesOf gives the licence texts of Go and of every module, each text once. They are read where Go keeps the modules that it
-// compiled; a module without one is an error, for then nobody may pass the binary on.
+// compiled; a module without one is an error, because the binary may not be passed on then.
 func licencesOf(info *buildinfo.BuildInfo) ([]byte, error) {
 	type owner struct{ name, folder string }
 	root, err := goSays("env", "GOROOT")

@@ -1,5 +1,5 @@
 // Command bill writes the bill of materials of a Go binary, from the build information that the binary itself carries: what Go and
-// which modules it is made of, as CycloneDX 1.6, and the licences of all of them, which whoever passes the binary on passes on too.
+// which modules it is made of, as CycloneDX 1.6, and the licences of all of them, which a user who passes the binary on passes on too.
 // Equal binaries give equal files.
 //
 //	bill BINARY VERSION SBOM.json LICENCES.txt

@@ -64,7 +64,7 @@ runs it, or tells in the node's own words why not.
 
 const caveats = `The nodes need kubelet-supervisor, and the cluster "kubectl kubelet install"
 once. For shell completion on Linux and macOS put kubectl_complete-kubelet,
-which is beside the plugin, on your PATH.
+which comes with the plugin, on your PATH.
 `
 
 // installedOn gives the files of an archive that Krew installs, the program first. The completion is a shell's script.

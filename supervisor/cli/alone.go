@@ -23,7 +23,7 @@ const (
 	aloneStatus       = "The kubelet runs without the supervisor: "
 )
 
-// switchedOff tells whether the kill switch is on. Only a file that is certainly not there leaves the supervisor in charge: whoever
+// switchedOff reports whether the kill switch is on. Only a file that is certainly not there leaves the supervisor in charge: a user who
 // made something of that name wants it out of the way.
 func switchedOff(file string) bool {
 	_, err := os.Lstat(file)
@@ -58,25 +58,26 @@ func (o *runOptions) executeOrAlone(words []string, execute func() error) error 
 // between. It is for the kill switch, and for a command line that is wrong, which must not cost the node its kubelet. It returns only
 // when that fails, or when there would be two kubelets. All else that goes wrong is said, and keeps no kubelet from starting.
 func (r runWords) becomeKubelet(why, version string, handover *supervisor.Handover) error {
-	why = bounded.Line(why) // words of a command line are no lines of ours
+	why = bounded.Line(why) // the arguments of a command line are not log lines
 	logger, endLog := newLogger(r.logFormat())
 	defer endLog()
 	logger = logger.With(zap.String("withoutSupervisor", why))
 	logger.Error("the kubelet is started alone, as it is written, without the supervisor")
-	err := supervisor.StandAside(supervisor.Options{Kubelet: r.kubelet, Arguments: r.arguments, StateDir: r.stateDir(), StopTimeout: r.stopTimeout(),
-		Logger: logger, Version: version, Handover: handover}, why, r.runDirs()...)
+	err := supervisor.StandAside(supervisor.Options{Kubelet: r.kubelet, Arguments: r.arguments, StateDir: r.stateDir(),
+		StopTimeout: r.stopTimeout(),
+		Logger:      logger, Version: version, Handover: handover}, why, r.runDirs()...)
 	if err != nil {
 		return fmt.Errorf("no second kubelet is started (%s): %w", why, err)
 	}
 	if _, err := daemon.SdNotify(false, aloneNotice(why)); err != nil {
-		logger.Error("the service manager cannot be told", zap.Error(err))
+		logger.Error("the service manager cannot be notified", zap.Error(err))
 	}
 	_ = logger.Sync()
 	err = syscall.Exec(r.kubelet, append([]string{r.kubelet}, r.arguments...), kubelet.Environment(os.Environ()))
 	return fmt.Errorf("starting the kubelet %s without the supervisor: %w", r.kubelet, err)
 }
 
-// aloneNotice tells systemd all that the unit expects of a supervisor, for not every kubelet says READY=1 or feeds a watchdog.
+// aloneNotice tells systemd all that the unit expects of a supervisor, because not every kubelet says READY=1 or feeds a watchdog.
 func aloneNotice(why string) string {
 	return daemon.SdNotifyReady + "\nWATCHDOG_USEC=0\nSTATUS=" + bounded.Text(aloneStatus+why, aloneStatusLimit)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// asidePath is the drop-in that a unit gets when systemd could not execute the supervisor: until the next boot the kubelet is started without
-// it (units/drop-in.conf).
+// asidePath is the drop-in that a unit gets when systemd could not execute the supervisor: until the next boot the kubelet is started
+// without it (units/drop-in.conf).
 func (u unitFiles) asidePath(unit string) string {
 	return filepath.Join(u.aside, unit+".d", dropInName)
 }
 
-// fallsBack: systemd has what makes that drop-in. A file with a later name may have emptied it.
+// fallsBack reports whether systemd has what makes that drop-in. A file with a later name may have emptied it.
 func (state unitState) fallsBack() bool {
 	return strings.Contains(state.value("ExecStopPost"), asideFolder)
 }
@@ -41,7 +41,8 @@ func (u unitFiles) surrounding(state unitState) (s surrounding, err error) {
 			case value.text == "":
 				s.stopPost = nil
 			case endsEscaped(value.text):
-				return s, fmt.Errorf("%s:%d ends with a backslash, which would join the line with the next one in a drop-in file: remove it", file, value.number)
+				return s, fmt.Errorf("%s:%d ends with a backslash, which would join the line with the next one in a drop-in file: remove it", file,
+					value.number)
 			default:
 				s.stopPost = append(s.stopPost, singleSpaced(value.text))
 			}
@@ -55,7 +56,8 @@ func (u unitFiles) steppedAside(unit string) bool {
 	return err == nil
 }
 
-// stepBack takes that drop-in away: from the next start on the unit is what it was made to be. systemd hears of it at the next daemon-reload.
+// stepBack takes that drop-in away: from the next start on the unit is what it was made to be. systemd hears of it at the next
+// daemon-reload.
 func (u unitFiles) stepBack(unit string) error {
 	err := os.Remove(u.asidePath(unit))
 	if err != nil && !os.IsNotExist(err) {
@@ -65,13 +67,14 @@ func (u unitFiles) stepBack(unit string) error {
 	return nil
 }
 
-// startRemarks says, of each unit that enable has changed, why its next start would have no supervisor, or why the last one had none. Only root
-// can ask systemd.
+// startRemarks says, of each unit that enable has changed, why its next start would have no supervisor, or why the last one had none. Only
+// root can ask systemd.
 func (p prober) startRemarks(ctx context.Context) (remarks []string) {
 	for _, enabled := range enabledUnits(p.folder) {
 		p.unit = enabled.unit
 		if p.steppedAside(p.unit) {
-			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", p.unit))
+			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet "+
+				"without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", p.unit))
 			continue
 		}
 		remarks = append(remarks, p.remarksOfNextStart(ctx)...)
@@ -83,10 +86,11 @@ func (p prober) startRemarks(ctx context.Context) (remarks []string) {
 func (p prober) remarksOfNextStart(ctx context.Context) (remarks []string) {
 	state, err := showUnit(ctx, p.unit)
 	if err != nil || state.LoadState != "loaded" {
-		return nil // staleUnits tells what has become of the unit
+		return nil // staleUnits reports what has become of the unit
 	}
 	if !state.fallsBack() {
-		remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our ExecStopPost=, or empty it. Run kubelet-supervisor enable.", p.unit))
+		remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our "+
+			"ExecStopPost=, or empty it. Run kubelet-supervisor enable.", p.unit))
 	}
 	command, asked, err := p.askNextStart(ctx, state)
 	var local localRefusedError
@@ -105,8 +109,8 @@ func (p prober) remarksOfNextStart(ctx context.Context) (remarks []string) {
 	return remarks
 }
 
-// askNextStart has systemd start the unit's own command line once, as its next start would. Only root can ask; staleUnits tells of a unit whose
-// command cannot be read.
+// askNextStart has systemd start the unit's own command line once, as its next start would. Only root can ask; staleUnits reports a unit
+// whose command cannot be read.
 func (p prober) askNextStart(ctx context.Context, state unitState) (command startCommand, asked bool, err error) {
 	if os.Geteuid() != 0 {
 		return command, false, nil

@@ -19,12 +19,13 @@ const (
 	askInterval = 50 * time.Millisecond
 )
 
-// answered tells whether the supervisor has answered what was asked when its record was before.
+// answered reports whether the supervisor has answered what was asked when its record was before.
 type answered func(before, now supervisor.Record) bool
 
 // newAsk is a command that asks something of the running supervisor by a signal and waits until it has answered. The record then is for
 // the caller.
-func newAsk(use, short string, signal syscall.Signal, wait time.Duration, is answered, then func(out io.Writer, now supervisor.Record) error) *cobra.Command {
+func newAsk(use, short string, signal syscall.Signal, wait time.Duration,
+	is answered, then func(out io.Writer, now supervisor.Record) error) *cobra.Command {
 	var runDir string
 	command := &cobra.Command{
 		Use:   use,
@@ -57,7 +58,8 @@ func newAsk(use, short string, signal syscall.Signal, wait time.Duration, is ans
 
 // ask signals and waits for the answer. A supervisor that took over from another since then may not have heard the signal: it is asked
 // again.
-func ask(ctx context.Context, runDir string, before supervisor.Record, signal syscall.Signal, wait time.Duration, is answered) (supervisor.Record, error) {
+func ask(ctx context.Context, runDir string, before supervisor.Record, signal syscall.Signal, wait time.Duration, is answered,
+) (supervisor.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for asked := before; ; {
@@ -79,7 +81,7 @@ func awaitRecord(ctx context.Context, runDir string, is func(now supervisor.Reco
 		case err != nil:
 			return record, err
 		case !running:
-			return record, fmt.Errorf("the supervisor with pid %d ended meanwhile", record.Supervisor.PID)
+			return record, fmt.Errorf("the supervisor with pid %d ended before it answered", record.Supervisor.PID)
 		case is(record):
 			return record, nil
 		}

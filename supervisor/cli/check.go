@@ -36,7 +36,8 @@ func newCheck() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check {FILE | --active} [flags] -- KUBELET [kubelet flags]",
 		Short: "Ask the kubelet whether it accepts a configuration, without starting it",
-		Long: "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown, 4 running pods would be lost (--impact)." +
+		Long: "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 " +
+			"unknown, 4 running pods would be lost (--impact)." +
 			checkImpactLong + checkActiveLong,
 		Example: `  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf
   kubelet-supervisor check --impact kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf
@@ -131,7 +132,8 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	preflight.TempFolder = folder
 	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
-	for _, warning := range append(warningsOf(verdict, kubeletconfig.Warnings(payload, key, verdict.Minor)), kubeletconfig.TrapsOf(payload, key, base)...) {
+	for _, warning := range append(warningsOf(verdict, kubeletconfig.Warnings(payload, key, verdict.Minor)),
+		kubeletconfig.TrapsOf(payload, key, base)...) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}
 	switch verdict.Outcome {
@@ -151,12 +153,13 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	case kubeletconfig.Refused:
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, verdict.Words)}
 	case kubeletconfig.Environment:
-		return exitError{code: checkUnknown, err: fmt.Errorf("the kubelet's own command line fails the same way, nothing can be said of %s: %s", file, verdict.Words)}
+		return exitError{code: checkUnknown, err: fmt.Errorf("the kubelet's own command line fails the same way, nothing can be said of %s: %s",
+			file, verdict.Words)}
 	}
 	return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of %s: %s", file, verdict.Words)}
 }
 
-// warningsOf lists what a person should know of a configuration that may be accepted all the same.
+// warningsOf lists what a person should know of a configuration, which may be accepted anyway.
 func warningsOf(verdict kubelet.Verdict, unknownFields []string) (list []string) {
 	for _, field := range kubeletconfig.ShadowLines(verdict.Shadowed) {
 		by := ""

@@ -25,12 +25,16 @@ import (
 
 const checkActiveLong = `
 
-With --active: ask about what this node's kubelet may be started with, which is what is assigned, last known good, and local. One line each, equal ones once. The
-binary that is asked is --kubelet, one that is not installed yet; without it, the node's own. Nothing is changed.
-The node's kubelet and its flags are those of the supervisor that runs with --run-dir, as systemd has expanded them. Where none runs, give them after --:
+With --active: ask about what this node's kubelet may be started with: what is assigned, last known good, and local. Each is one line,
+and equal ones are shown once. --kubelet names the binary that is asked, such as one that is not installed yet; without it, the node's own
+is asked. Nothing is changed.
+The node's kubelet and its flags are those of the supervisor that runs with --run-dir, as systemd has expanded them. Where none runs, give
+them after --:
   kubelet-supervisor check --active --kubelet=/root/kubelet -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
-What is accepted and would not start on this node as it is now, for swap or for an expired kubeconfig, is refused, too: the restart that follows would leave the node without a kubelet. Of a container runtime that does not answer the code is 3.
-What the kubelet in use refuses as well is no fault of the new one: nothing can be said then, and the code is 3. So it is where --kubelet does not run here at all.`
+A configuration that is accepted and would not start on this node as it is now, because of swap or an expired kubeconfig, is refused, too:
+the restart that follows would leave the node without a kubelet. Where the container runtime does not answer, the code is 3.
+Where the kubelet in use refuses it as well, the new kubelet is not at fault and the code is 3. It is 3, too, where --kubelet does not run
+here at all.`
 
 // activeFlags are those of check --active.
 type activeFlags struct {
@@ -51,9 +55,11 @@ func (n nodeFolders) validate() error {
 
 func (a *activeFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&a.active, "active", false, "ask about what is assigned, last known good and local on this node, instead of a FILE")
-	f.StringVar(&a.kubelet, "kubelet", "", "with --active: the kubelet to ask, such as one that is to be installed (default: the node's)")
-	f.StringVar(&a.stateDir, "state-dir", "", "with --active or --impact: folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
-	f.StringVar(&a.runDir, "run-dir", "", "with --active or --impact: folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
+	f.StringVar(&a.kubelet, "kubelet", "", "with --active: the kubelet to ask, such as one that will be installed (default: the node's)")
+	f.StringVar(&a.stateDir, "state-dir", "", "with --active or --impact: folder of the checkpoints (default: the running supervisor's, "+
+		"else "+defaultStateDir+")")
+	f.StringVar(&a.runDir, "run-dir", "", "with --active or --impact: folder of the running supervisor's state.json (default: as "+
+		flagsFile+" says, else "+defaultRunDir+")")
 }
 
 // startLine is how this node's kubelet is started, and where what it may be started with is kept.
@@ -78,14 +84,15 @@ func (a *activeFlags) startLine(command *cobra.Command, arguments []string) (sta
 	return startLine{words.kubelet, words.arguments, cmp.Or(a.stateDir, words.stateDir())}, nil
 }
 
-// running gives the words of the running supervisor. A kubelet that was started alone has its own, and the supervisor's flags are those of
-// the next start.
+// running returns the command line of the running supervisor. A kubelet that was started alone has its own, and the supervisor's flags are
+// those of the next start.
 func (a *activeFlags) running(next runWords) (runWords, error) {
 	runDir := cmp.Or(a.runDir, next.runDirs()[0])
 	record, running, err := supervisor.ReadRecord(runDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !running:
-		return next, usage("no supervisor runs with --run-dir=%s, so this node's kubelet flags are not known: give its command line behind the other words, as in -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml", runDir)
+		return next, usage("no supervisor runs with --run-dir=%s, so this node's kubelet flags are not known: give its command line behind "+
+			"the other words, as in -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml", runDir)
 	case err != nil:
 		return next, usage("this node's kubelet flags are not known: %w; give its command line behind --", err)
 	}
@@ -105,7 +112,7 @@ func (a *activeFlags) running(next runWords) (runWords, error) {
 // check asks about each configuration, and tells.
 func (a *activeFlags) check(command *cobra.Command, arguments []string, mode string) error {
 	if given := command.ArgsLenAtDash(); given > 0 || given < 0 && len(arguments) > 0 {
-		return usage("%q is given beside --active, which takes no FILE", arguments[0])
+		return usage("%q is given with --active, which takes no FILE", arguments[0])
 	}
 	line, err := a.startLine(command, arguments)
 	if err != nil {
@@ -116,7 +123,8 @@ func (a *activeFlags) check(command *cobra.Command, arguments []string, mode str
 		return fmt.Errorf("making a folder for the check: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	asked := askedKubelet{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: mode, TempFolder: folder}, inUse: line.kubelet}
+	asked := askedKubelet{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: mode, TempFolder: folder},
+		inUse: line.kubelet}
 	if a.kubelet != "" {
 		if asked.Kubelet, err = findKubelet(a.kubelet); err != nil {
 			return err
@@ -142,8 +150,8 @@ func (a *activeFlags) check(command *cobra.Command, arguments []string, mode str
 	return nil
 }
 
-// nextStart gives, once it is asked, the kubelet's command line as the unit of the running supervisor would have it at its next start; nil where
-// that is not known, or where a command line was given.
+// nextStart gives, once it is asked, the kubelet's command line as the unit of the running supervisor would have it at its next start; nil
+// where that is not known, or where a command line was given.
 func (a *activeFlags) nextStart(command *cobra.Command) func() []string {
 	return sync.OnceValue(func() []string {
 		record, running, err := supervisor.ReadRecord(cmp.Or(a.runDir, runWords{flags: supervisorWords(flagsFile)}.runDirs()[0]))
@@ -152,13 +160,13 @@ func (a *activeFlags) nextStart(command *cobra.Command) func() []string {
 		}
 		words, err := nextStart(command.Context(), record.Supervisor.PID)
 		if err != nil {
-			return nil // whoever cannot ask systemd knows of no other start
+			return nil // without an answer of systemd no other start is known
 		}
 		return words
 	})
 }
 
-// judgeWith asks again with the command line of the next start, where that is another one: a flag may have gone from the unit's files by then, as
+// judgeWith asks again with the command line of the next start, where that differs: a flag may have gone from the unit's files by then, as
 // after kubeadm upgrade, or one may have come that the kubelet refuses.
 func (k askedKubelet) judgeWith(ctx context.Context, c choice, next func() []string) (code int, words string) {
 	code, words = k.judge(ctx, c)
@@ -183,10 +191,10 @@ type askedKubelet struct {
 	inUse string
 }
 
-// judge gives the exit code for a configuration, and the words.
+// judge returns the exit code for a configuration, and the message.
 //
-// The control of a refusal is another than that of check: a flag that the new kubelet no longer has fails with every configuration, and is
-// just what is to be found. So the kubelet in use is asked about the same.
+// The control of a refusal differs from that of check: a flag that the new kubelet no longer has fails with every configuration, and is
+// just what has to be found. So the kubelet in use is asked about the same.
 func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words string) {
 	verdict := kubelet.Verdict{Outcome: kubeletconfig.Unknown, Words: c.words}
 	switch {
@@ -218,8 +226,8 @@ func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words stri
 // versionTimeout is for a kubelet that is only asked for its version.
 const versionTimeout = 5 * time.Second
 
-// runs tells whether the binary runs here at all, a library that it needs is there, say. Whatever else it needs of the node, as another
-// version of cgroups, is its own refusal.
+// runs reports whether the binary runs here at all: a library that it needs is there, for example. Whatever else it needs of the node, as
+// another version of cgroups, is its own refusal.
 func (k askedKubelet) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()

@@ -152,8 +152,8 @@ func TestCheckActiveUsage(t *testing.T) {
 		want  string
 	}{
 		"nothing is known":      {[]string{"--active", "--run-dir=" + n.runDir}, "no supervisor runs with --run-dir=" + n.runDir + ", so this node's kubelet flags are not known: give its command line behind the other words, as in -- /usr/bin/kubelet"},
-		"a file":                {[]string{"--active", n.local}, "is given beside --active, which takes no FILE"},
-		"a file and a kubelet":  {[]string{"--active", n.local, "--", fakeKubelet}, "is given beside --active, which takes no FILE"},
+		"a file":                {[]string{"--active", n.local}, "is given with --active, which takes no FILE"},
+		"a file and a kubelet":  {[]string{"--active", n.local, "--", fakeKubelet}, "is given with --active, which takes no FILE"},
 		"no kubelet":            {[]string{"--active", "--"}, "the kubelet's command line is missing"},
 		"no such kubelet":       {[]string{"--active", "--kubelet=/nowhere", "--", fakeKubelet}, "the kubelet /nowhere cannot be run"},
 		"a relative folder":     {[]string{"--active", "--state-dir=state", "--", fakeKubelet}, `--state-dir="state" is not an absolute path`},

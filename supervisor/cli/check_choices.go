@@ -74,7 +74,7 @@ func (c choice) equals(other choice) bool {
 	return c.rendered != nil && bytes.Equal(c.rendered, other.rendered) || c.source == other.source && c.words == other.words
 }
 
-// read gives what the pointer names, rendered as the supervisor would. is: it names something.
+// read returns what the pointer names, rendered as the supervisor would. is: it names something.
 func (l startLine) read(reader *store.Reader, pointer store.Pointer) (c choice, is bool) {
 	source, payload, folder, err := readPointer(reader, pointer)
 	if source == nil && err == nil {
@@ -93,7 +93,9 @@ func (l startLine) read(reader *store.Reader, pointer store.Pointer) (c choice, 
 	return c, true
 }
 
-func (l startLine) render(reader *store.Reader, pointer store.Pointer, source corev1.ConfigMapNodeConfigSource, payload map[string]string, folder string) ([]byte, error) {
+func (l startLine) render(reader *store.Reader, pointer store.Pointer, source corev1.ConfigMapNodeConfigSource,
+	payload map[string]string, folder string,
+) ([]byte, error) {
 	base := ""
 	if pointer == store.LastKnownGood {
 		base = goodBase(reader)
@@ -106,7 +108,9 @@ func (l startLine) render(reader *store.Reader, pointer store.Pointer, source co
 }
 
 // readPointer looks again where a checkpoint is not there: a supervisor at work may just have assigned another, and collected this one.
-func readPointer(reader *store.Reader, pointer store.Pointer) (source *corev1.ConfigMapNodeConfigSource, payload map[string]string, folder string, err error) {
+func readPointer(reader *store.Reader, pointer store.Pointer) (
+	source *corev1.ConfigMapNodeConfigSource, payload map[string]string, folder string, err error,
+) {
 	for range 3 {
 		if source, err = reader.Source(pointer); err != nil || source == nil {
 			return nil, nil, "", err

@@ -9,8 +9,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// hostRefuses gives the code and the words of check for a configuration that the kubelet accepts, and that it could not be started with on this
-// host. A runtime that does not answer may be on its way, perhaps by the very installation that asks.
+// hostRefuses returns the exit code and the message of check for a configuration that the kubelet accepts, and that it could not be started
+// with on this host. A runtime that does not answer may be on its way, perhaps by the very installation that asks.
 func hostRefuses(found []core.Obstacle) (code int, words string) {
 	isLasting := func(o core.Obstacle) bool { return o.Kind != core.ObstacleRuntime }
 	switch {

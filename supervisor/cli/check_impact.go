@@ -27,8 +27,8 @@ import (
 
 const checkImpactLong = `
 
-With --impact: say also which running pods would be killed when the kubelet is restarted with FILE. What runs now is what the supervisor with --run-dir says; where
-none runs, it is the command line as it is. The Node and its pods are read once, with the kubelet's own credentials.`
+With --impact: say also which running pods would be killed when the kubelet is restarted with FILE. The supervisor with --run-dir reports
+what runs now; where none runs, it is the command line as it is. The Node and its pods are read once, with the kubelet's own credentials.`
 
 const (
 	impactPods  = 20  // that are named
@@ -44,10 +44,11 @@ type impactFlags struct {
 func (i *impactFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&i.impact, "impact", false, "say what the change to FILE would do to running pods")
 	f.StringVar(&i.kubeconfig, "kubeconfig", "", "with --impact: credentials for the Node and its pods (default: the kubelet's --kubeconfig)")
-	f.StringVar(&i.nodeName, "node-name", "", "with --impact: name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
+	f.StringVar(&i.nodeName, "node-name", "", "with --impact: name of the Node (default: from the kubelet's flags, its certificate, or the "+
+		"host name)")
 }
 
-// tell says what the change would do to running pods: from what runs to a configuration that the kubelet accepts.
+// tell reports what the change would do to running pods: from what runs to a configuration that the kubelet accepts.
 func (i *impactFlags) tell(command *cobra.Command, folders nodeFolders, preflight kubelet.Preflight, then kubeletconfig.Effective) error {
 	now, err := folders.whatRuns(preflight)
 	var effective kubeletconfig.Effective
@@ -68,7 +69,7 @@ func (i *impactFlags) tell(command *cobra.Command, folders nodeFolders, prefligh
 	return nil
 }
 
-// impactCode: what is certain counts before what is not known.
+// impactCode returns the exit code: what is certain counts before what is not known.
 func impactCode(f forecast.Forecast) int {
 	switch {
 	case f.Harm() > 0:
@@ -117,7 +118,8 @@ func (n nodeFolders) whatRuns(preflight kubelet.Preflight) (running, error) {
 	r.name = core.Describe(record.Runs)
 	switch {
 	case !record.Healthy:
-		return r, fmt.Errorf("the kubelet that the supervisor with pid %d runs is not healthy, so which pods it admitted is not known", record.Supervisor.PID)
+		return r, fmt.Errorf("the kubelet that the supervisor with pid %d runs is not healthy, so which pods it admitted is not known",
+			record.Supervisor.PID)
 	case record.LocalPending:
 		return r, errors.New("the kubelet's program or local files were changed since it was started")
 	}
@@ -160,7 +162,7 @@ func (r *running) render(stateDir string, runs core.Version) error {
 	return os.WriteFile(r.file, rendered, 0o600)
 }
 
-// ask has the kubelet tell what it comes to.
+// ask asks the kubelet for the effective configuration.
 func (r running) ask(ctx context.Context) (kubeletconfig.Effective, error) {
 	verdict := r.Check(ctx, kubelet.Candidate{File: r.file}, nil)
 	if verdict.Outcome != kubeletconfig.Accepted {

@@ -17,8 +17,8 @@ import (
 const exitLocalRefused = 3
 
 // checkUnit is what run says of its own surroundings, where a unit is asked before a kubelet depends on it: its folders can be written, the
-// kubelet can be executed, and it accepts its local configuration. A kubelet that does not, as before kubeadm join, is told by a code of its own.
-// What cannot be known, as of a script, is no reason against it.
+// kubelet can be executed, and it accepts its local configuration. A kubelet that does not, as before kubeadm join, has an exit code of its
+// own. What cannot be known, as of a script, is no reason against it.
 func (o *runOptions) checkUnit(command *cobra.Command) error {
 	refused := func(format string, words ...any) error {
 		return exitError{code: exitRefused, err: fmt.Errorf(format, words...)}

@@ -24,7 +24,10 @@ func newDisable() *cobra.Command {
 		Short: "Undo enable: the kubelet runs again as its own unit says",
 		Long: `Undo enable: the kubelet runs again as its own unit says.
 
-A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. The kubelet is asked about its local configuration first: where it would refuse that, nothing is done without --force, for no kubelet would run afterwards. Where the supervisor's own unit starts the kubelet, that unit is stopped. What kubelets under it have set as limits of cgroups of the system is as before. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
+A kubelet that runs under the supervisor is restarted, because it has the assigned configuration. The kubelet is asked about its local
+configuration first: where it would refuse that, nothing is done without --force, because no kubelet would run afterwards. Where the
+supervisor's own unit starts the kubelet, that unit is stopped. Limits that kubelets under the supervisor have set on cgroups of the
+system are set to what they were before. The supervisor's state folder stays. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if os.Geteuid() != 0 && !i.dryRun {
@@ -59,7 +62,7 @@ func (i installation) disable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	written, _ := isOurs(filepath.Join(i.folder, ownUnit)) // one that somebody else made is only in the way where it is in use
+	written, _ := isOurs(filepath.Join(i.folder, ownUnit)) // one that enable did not make is only in the way where it is in use
 	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active() || written)
 	ours = ours || i.isHalfDone(ctx)
 	if !ours && !byOwn {
@@ -80,7 +83,7 @@ func (i installation) disable(ctx context.Context) error {
 	return nil
 }
 
-// isHalfDone: a disable that was killed has removed the drop-in, and what it started runs still.
+// isHalfDone reports whether a disable that was killed has removed the drop-in, and what it started still runs.
 func (u unitFiles) isHalfDone(ctx context.Context) bool {
 	state, err := showUnit(ctx, u.unit)
 	if err != nil || state.LoadState != "loaded" || state.MainPID == 0 {
@@ -92,7 +95,7 @@ func (u unitFiles) isHalfDone(ctx context.Context) bool {
 		commands = addStartCommands(commands, file, data)
 	}
 	if slices.ContainsFunc(commands, func(c startCommand) bool { return strings.Contains(c.line, "kubelet-supervisor run ") }) {
-		return false // somebody else has the unit start the supervisor
+		return false // another file has the unit start the supervisor
 	}
 	words := u.words(state.MainPID)
 	return len(words) > 1 && filepath.Base(words[0]) == "kubelet-supervisor" && words[1] == runCommand
@@ -116,7 +119,7 @@ func (i installation) giveBack(ctx context.Context) error {
 	if err := os.Remove(i.dropInPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing the drop-in: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(i.dropInPath())) // if nobody else has a drop-in there
+	_ = os.Remove(filepath.Dir(i.dropInPath())) // if there is no other drop-in
 	if err := i.stepBack(i.unit); err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func (i installation) disableOwnUnit(ctx context.Context) error {
 	return err
 }
 
-// isOurs tells whether enable made the file; one that somebody else made is an error, for it is not ours to remove.
+// isOurs reports whether enable made the file. It returns an error for one that enable did not make, because disable must not remove it.
 func isOurs(path string) (bool, error) {
 	data, err := os.ReadFile(path)
 	switch {

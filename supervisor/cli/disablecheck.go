@@ -16,8 +16,8 @@ import (
 )
 
 // checkLocal asks the kubelet about what it would be restarted into, where a supervisor runs one: its local configuration may have been
-// broken for weeks, while an assigned one ran (FallbackBroken), and its unit may have other flags by now. What cannot be asked is no reason to
-// refuse.
+// broken for weeks, while an assigned one ran (FallbackBroken), and its unit may have other flags by now. What cannot be asked is no reason
+// to refuse.
 func (p prober) checkLocal(ctx context.Context) error {
 	if _, err := os.Stat(p.dropInPath()); err != nil {
 		return nil // a unit of our own ends with the supervisor: nothing is restarted
@@ -40,12 +40,14 @@ func (p prober) checkLocal(ctx context.Context) error {
 	defer func() { _ = os.RemoveAll(folder) }()
 	preflight := kubelet.Preflight{Kubelet: command[0], Arguments: command[1:], TempFolder: folder}
 	if verdict := preflight.Check(ctx, kubelet.Candidate{}, nil); verdict.Outcome == kubeletconfig.Refused {
-		return fmt.Errorf("nothing is done, for the kubelet would not start as %s says: %s; correct its local configuration, or use --force", p.unit, verdict.Words)
+		return fmt.Errorf("nothing is done, because the kubelet would not start as %s says: %s; correct its local configuration, or use --force",
+			p.unit, verdict.Words)
 	}
 	return nil
 }
 
-// checkNextStart asks about the unit's own next start. Where systemd cannot be asked, or cannot start this program, the answer is not known.
+// checkNextStart asks about the unit's own next start. Where systemd cannot be asked, or cannot start this program, the answer is not
+// known.
 func (p prober) checkNextStart(ctx context.Context) (known bool, err error) {
 	state, err := showUnit(ctx, p.unit)
 	if err != nil || state.LoadState != "loaded" {
@@ -63,7 +65,7 @@ func (p prober) checkNextStart(ctx context.Context) (known bool, err error) {
 // runDir is that of the supervisor that the unit starts.
 func (u unitFiles) runDir() string { return u.options().RunDir }
 
-// kubeletOf gives the kubelet's own command line, which a supervisor has behind --; variables of the unit are expanded there.
+// kubeletOf returns the kubelet's own command line, which a supervisor has behind --; variables of the unit are expanded there.
 func kubeletOf(pid int) []string {
 	words := commandLine(pid)
 	dash := slices.Index(words, "--")

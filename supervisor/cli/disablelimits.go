@@ -8,8 +8,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
-// writeLimitsBack takes the limits back that the assigned configuration has set on cgroups of the system: the kubelet that runs next does not know of
-// them. A limit that cannot be taken back is said, and keeps no kubelet from its own unit.
+// writeLimitsBack takes the limits back that the assigned configuration has set on cgroups of the system: the kubelet that runs next does
+// not know of them. A limit that cannot be written back is reported, and keeps no kubelet from its own unit.
 func (i installation) writeLimitsBack(ctx context.Context) {
 	stateDir := i.options().StateDir
 	if i.dryRun {

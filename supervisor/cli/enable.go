@@ -44,7 +44,12 @@ func newEnable() *cobra.Command {
 		Short: "Make systemd start the kubelet through the supervisor, from its next restart on",
 		Long: `Make systemd start the kubelet through the supervisor, from its next restart on.
 
-The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is written and enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now, and only where the supervisor does not run already as the drop-in says. That is refused where the kubelet would not come back: swap is on with failSwapOn, its kubeconfig has expired, or the container runtime does not answer. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
+The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in
+front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service,
+kubelet-supervisor.service is written and enabled instead. Nothing is changed before everything has been checked. A running kubelet is
+restarted only with --now, and only where the supervisor does not run already as the drop-in says. The restart is refused where the
+kubelet would not come back: swap is on with failSwapOn, its kubeconfig has expired, or the container runtime does not answer. Run enable
+again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if os.Geteuid() != 0 && !i.dryRun {
@@ -108,10 +113,11 @@ func (i installation) enable(ctx context.Context, now bool) error {
 		}
 		return fmt.Errorf("there is no unit %s; systemctl list-units '*kubelet*' shows what there is", i.unit)
 	}
-	return fmt.Errorf("the unit %s cannot be taken over, for systemd calls it %s: see systemctl status %s", i.unit, state.LoadState, i.unit)
+	return fmt.Errorf("the unit %s cannot be taken over, because systemd calls it %s: see systemctl status %s", i.unit, state.LoadState,
+		i.unit)
 }
 
-// takeOver puts a drop-in beside the kubelet's unit, which then starts the kubelet in the place of our own.
+// takeOver adds a drop-in to the kubelet's unit, which then starts the kubelet instead of our own unit.
 func (i installation) takeOver(ctx context.Context, state unitState, now bool) error {
 	own, err := showUnit(ctx, ownUnit)
 	if err != nil {
@@ -150,7 +156,8 @@ func (i installation) putDropIn(ctx context.Context, state unitState, now bool) 
 		return err
 	}
 	if program, err := command.program(); err == nil && isKubeletScript(program) {
-		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.", i.flagsFile)
+		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.",
+			i.flagsFile)
 	}
 	if err := i.checkStart(ctx, state, i.otherFiles(state), command, now); err != nil {
 		return err
@@ -183,7 +190,7 @@ func (i installation) putDropIn(ctx context.Context, state unitState, now bool) 
 	return i.restart(ctx, state, now)
 }
 
-// otherFiles are those of the unit but for our drop-in, in the order in which they count.
+// otherFiles returns the files of the unit except our drop-in, in the order in which they count.
 func (u unitFiles) otherFiles(state unitState) []string {
 	files := []string{state.FragmentPath}
 	for _, file := range state.DropInPaths {
@@ -209,10 +216,12 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 		state, err = showUnit(ctx, unit)
 	}
 	if err == nil && (state.LoadState != "loaded" || !state.inForce(path, content)) {
-		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path, state.LoadState, state.ExecStart)
+		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path,
+			state.LoadState, state.ExecStart)
 	}
 	if err == nil && !state.fallsBack() {
-		err = fmt.Errorf("a file behind %s empties ExecStopPost=, which gives the node its kubelet where systemd cannot execute the supervisor: give that file a name that sorts before it. It was taken away again", path)
+		err = fmt.Errorf("a file behind %s empties ExecStopPost=, which gives the node its kubelet where systemd cannot execute the "+
+			"supervisor: give that file a name that sorts before it. It was taken away again", path)
 	}
 	if err == nil {
 		i.say("Written:            %s", path)
@@ -242,12 +251,15 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 	settings := environmentFile(i.flagsFile)
 	kubelet := cmp.Or(settings["KUBELET"], "/usr/bin/kubelet")
 	if _, err := os.Stat(kubelet); err != nil {
-		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; where a unit of another name is to start the kubelet, name it with --unit (systemctl list-units '*kube*' shows what there is); only where none is, set KUBELET and KUBELET_ARGS in %s", i.unit, err, i.flagsFile)
+		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; where a unit of another name is to start the kubelet, name it "+
+			"with --unit (systemctl list-units '*kube*' shows what there is); only where none is, set KUBELET and KUBELET_ARGS in %s", i.unit, err,
+			i.flagsFile)
 	}
 	if settings["KUBELET_ARGS"] == "" {
-		return fmt.Errorf("KUBELET_ARGS is empty in %s: a kubelet without a command line joins no cluster; give its --config and --kubeconfig there", i.flagsFile)
+		return fmt.Errorf("KUBELET_ARGS is empty in %s: a kubelet without a command line joins no cluster; give its --config and --kubeconfig "+
+			"there", i.flagsFile)
 	}
-	i.say("The kubelet:        %s, by %s, for there is no %s.", kubelet, ownUnit, i.unit)
+	i.say("The kubelet:        %s, by %s, because there is no %s.", kubelet, ownUnit, i.unit)
 	i.unit = ownUnit
 	if err := i.checkStart(ctx, state, nil, startCommand{line: "${KUBELET} $KUBELET_ARGS"}, now); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
-// checkHost refuses a restart that the kubelet would not come back from: its unit would try for ever, with the supervisor as without it. A kubelet
-// that does not run has nothing to lose, and one that cannot be asked is restarted.
+// checkHost refuses a restart that the kubelet would not come back from: its unit would try for ever, with the supervisor as without it. A
+// kubelet that does not run has nothing to lose, and one that cannot be asked is restarted.
 func (u unitFiles) checkHost(ctx context.Context, state unitState) error {
 	if state.ActiveState != "active" || state.MainPID == 0 {
 		return nil
@@ -28,14 +28,17 @@ func (u unitFiles) checkHost(ctx context.Context, state unitState) error {
 		return nil
 	}
 	if found := supervisor.Obstacles(ctx, arguments, effective); len(found) > 0 {
-		return fmt.Errorf("%s is not restarted, because the kubelet would not come back, and nothing was written: %s; fix that first, or do without --now",
+		return fmt.Errorf("%s is not restarted, because the kubelet would not come back, and nothing was written: %s; fix that first, or do "+
+			"without --now",
 			u.unit, hostWords(found))
 	}
 	return nil
 }
 
 // runningEffective is what the kubelet with this command line would come to at its next start, alone or with a supervisor in front.
-func runningEffective(ctx context.Context, words []string, folder string) (effective kubeletconfig.Effective, arguments []string, known bool) {
+func runningEffective(ctx context.Context, words []string, folder string) (
+	effective kubeletconfig.Effective, arguments []string, known bool,
+) {
 	if len(words) == 0 {
 		return effective, nil, false
 	}

@@ -248,7 +248,7 @@ func TestEnableIsRefused(t *testing.T) {
 		"a path that systemd would expand": {func(h *host) { h.executable = "/opt/100%/kubelet-supervisor" }, "a unit cannot name"},
 		"a shell as the kubelet": {func(h *host) {
 			written(h.T, h.folder+"/lib/kubelet.service.d/10-kubeadm.conf", "[Service]\nExecStart=\nExecStart=/bin/sh -c kubelet\n")
-		}, "only a kubelet's own command line"},
+		}, "ExecStart must run the kubelet directly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)

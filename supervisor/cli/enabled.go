@@ -33,7 +33,7 @@ func enabledUnits(folder string) (units []enabledUnit) {
 	return units
 }
 
-// whyNone says why no supervisor runs, as far as the units tell; "" where they do not.
+// whyNone returns why no supervisor runs, as far as the units tell; "" where they do not.
 func (u unitFiles) whyNone(ctx context.Context) string {
 	units := enabledUnits(u.folder)
 	if len(units) == 0 {
@@ -45,7 +45,8 @@ func (u unitFiles) whyNone(ctx context.Context) string {
 		case err != nil:
 			return ""
 		case u.runs(state, e.content):
-			return fmt.Sprintf("the supervisor of %s, process %d, has another run folder: name it with --run-dir, or run kubelet-supervisor enable --now where its flags have changed", e.unit, state.MainPID)
+			return fmt.Sprintf("the supervisor of %s, process %d, has another run folder: name it with --run-dir, or run kubelet-supervisor "+
+				"enable --now where its flags have changed", e.unit, state.MainPID)
 		case !state.inForce(e.path, e.content):
 			return fmt.Sprintf("enabled, but systemd does not start %s as %s says: run kubelet-supervisor enable again", e.unit, e.path)
 		case state.active() && strings.HasPrefix(state.value("StatusText"), aloneStatus):
@@ -63,8 +64,8 @@ func (u unitFiles) writeWhyNone(ctx context.Context, to io.Writer) {
 	}
 }
 
-// runs tells whether the unit's main process is the supervisor, started by the words of our drop-in or unit. Variables that only systemd knows may
-// have any value; the supervisor's own flags, and what else is in its flags file, are those of now.
+// runs reports whether the unit's main process is the supervisor, started with the command line of our drop-in or unit. Variables that only
+// systemd knows may have any value; the supervisor's own flags, and what else is in its flags file, are those of now.
 func (u unitFiles) runs(state unitState, content string) bool {
 	commands := addStartCommands(nil, "", []byte(content))
 	if state.MainPID == 0 || len(commands) != 1 {
@@ -82,7 +83,7 @@ func (u unitFiles) runs(state unitState, content string) bool {
 			}
 		}
 	}
-	known["KUBELET_SUPERVISOR_ARGS"] += "" // empty where nobody sets it
+	known["KUBELET_SUPERVISOR_ARGS"] += "" // empty where it is not set
 	return startedPattern(words, known).MatchString(between + strings.Join(u.words(state.MainPID), between))
 }
 
@@ -95,7 +96,7 @@ var (
 	expanded = regexp.MustCompile(`%.|\$\$|\$\{\w+\}`)
 )
 
-// startedPattern matches the command line of a process that systemd started with these words, each with between in front.
+// startedPattern matches the command line of a process that systemd started with these arguments, each with between in front.
 func startedPattern(words []string, known map[string]string) *regexp.Regexp {
 	var pattern strings.Builder
 	for _, word := range words {

@@ -24,8 +24,8 @@ func environmentFile(path string) map[string]string {
 	return values
 }
 
-// environmentValue takes quotes and escapes away as systemd does (parse_env_file_internal in its env-file.c): quotes count only where a value or a
-// further part of it begins, and within double ones a backslash escapes only what a shell would expand.
+// environmentValue takes quotes and escapes away as systemd does (parse_env_file_internal in its env-file.c): quotes count only where a
+// value or a further part of it begins, and within double ones a backslash escapes only what a shell would expand.
 func environmentValue(text string) string {
 	var value strings.Builder
 	var quote byte
@@ -61,7 +61,7 @@ func environmentValue(text string) string {
 // escape is replaced by what it escapes when systemd splits the value of a variable.
 var escape = regexp.MustCompile(`\\(.)`)
 
-// variableWords splits the value of a variable that is a word of its own on a command line, as systemd does: quotes hold words together.
+// variableWords splits the value of a variable that stands alone on a command line, as systemd does: quotes hold words together.
 func variableWords(value string) (words []string, err error) {
 	words, err = splitWords(value)
 	for i, word := range words {

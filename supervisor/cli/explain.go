@@ -23,14 +23,15 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/kubelet"
 )
 
-const explainLong = `Say what this node's kubelet is configured with, field by field, and who set it: a layer, the assigned file, the node's own file, a drop-in file, or a
-flag. Below it stands what that overrode, the mightiest first: "over" what a later one replaced, "shadows" what a drop-in file or a flag goes before, and "took
-away" what a null removed.
+const explainLong = `Say what this node's kubelet is configured with, field by field, and what set it: a layer, the assigned file,
+the node's own file, a drop-in file, or a flag. Below a field stands what it overrode, in the order of precedence: "over" what a
+later one replaced, "shadows" what a drop-in file or a flag overrides, and "took away" what a null removed.
 
-FIELD is the path of a field, such as evictionHard.memory.available, or of what it is in, such as evictionHard. Without one, all that somebody set is listed.
-What only the kubelet's defaults set is listed with --defaults. Then the kubelet itself is asked, and so it is for a FIELD that nobody sets.
-The API server is not needed. What runs is what the supervisor with --run-dir says. Where none runs, it is what is assigned as --state-dir has it, else local;
-give the kubelet's command line behind -- then.
+FIELD is the path of a field, such as evictionHard.memory.available, or of its parent, such as evictionHard. Without FIELD, all fields that
+are set are listed. Fields that only the kubelet's defaults set are listed with --defaults. Then the kubelet itself is asked, as for a FIELD
+that is not set.
+The API server is not needed. The supervisor with --run-dir reports what runs. Where none runs, the assigned configuration in --state-dir
+is explained, else local; give the kubelet's command line after -- then.
 Exit codes: 0 explained, 2 usage or no such field, 3 unknown.`
 
 // explainFlags are those of explain.
@@ -54,8 +55,10 @@ func newExplain() *cobra.Command {
 	f := command.Flags()
 	f.BoolVar(&o.defaults, "defaults", false, "ask the kubelet for its defaults too, and list them")
 	f.StringVarP(&o.format, "output", "o", "", "json for machines")
-	f.StringVar(&o.folders.stateDir, "state-dir", "", "folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
-	f.StringVar(&o.folders.runDir, "run-dir", "", "folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
+	f.StringVar(&o.folders.stateDir, "state-dir", "",
+		"folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
+	f.StringVar(&o.folders.runDir, "run-dir", "",
+		"folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
 	return command
 }
 
@@ -101,18 +104,19 @@ func (o *explainFlags) explain(command *cobra.Command, arguments []string) error
 	return what.write(command.OutOrStdout(), command.ErrOrStderr(), len(named) > 0)
 }
 
-// anyUnset tells whether a field is named that nobody sets.
+// anyUnset reports whether a field is named that is not set.
 func anyUnset(list []kubeletconfig.Explanation, named []string) bool {
 	return slices.ContainsFunc(named, func(field string) bool {
 		field = plainPath(field)
-		return kubeletconfig.IsField(field) && !slices.ContainsFunc(list, func(e kubeletconfig.Explanation) bool { return e.Explains(field) && !e.Unset })
+		return kubeletconfig.IsField(field) && !slices.ContainsFunc(list,
+			func(e kubeletconfig.Explanation) bool { return e.Explains(field) && !e.Unset })
 	})
 }
 
 // plainPath is a path as kubectl's own may be written, with \. for a point in a name.
 func plainPath(field string) string { return strings.ReplaceAll(field, `\.`, ".") }
 
-// chosen are the fields that are named; none is all that somebody set, and with defaults all.
+// chosen returns the fields that are named; without a name all that are set, and with defaults all.
 func chosen(list []kubeletconfig.Explanation, named []string, defaults bool) ([]kubeletconfig.Explanation, error) {
 	for _, field := range named {
 		field = plainPath(field)
@@ -151,7 +155,7 @@ func (x *explained) write(to, notes io.Writer, detail bool) error {
 		}
 	}
 	if len(x.Fields) == 0 {
-		_, err := fmt.Fprintln(to, "nobody sets it: the kubelet's default holds")
+		_, err := fmt.Fprintln(to, "it is not set: the kubelet's default applies")
 		return err
 	}
 	return nil
@@ -159,7 +163,8 @@ func (x *explained) write(to, notes io.Writer, detail bool) error {
 
 // explained finds what runs by the running supervisor; without one it is what is assigned, else local.
 func (a *activeFlags) explained(line startLine) (*explained, error) {
-	x := &explained{sources: kubeletconfig.Sources{Arguments: line.arguments, Base: func() (kubeletconfig.Base, error) { return kubeletconfig.ReadBase(line.arguments) }}}
+	x := &explained{sources: kubeletconfig.Sources{Arguments: line.arguments,
+		Base: func() (kubeletconfig.Base, error) { return kubeletconfig.ReadBase(line.arguments) }}}
 	record, running, err := supervisor.ReadRecord(cmp.Or(a.runDir, runWords{flags: supervisorWords(flagsFile)}.runDirs()[0]))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (!running || record.Alone != ""):
@@ -215,7 +220,7 @@ func (x *explained) byPointers(line startLine) error {
 	return x.read(reader, *source, base, "")
 }
 
-// read takes the payload of a checkpoint. content is what it has to be with what it lies over; empty = nobody knows.
+// read takes the payload of a checkpoint. content is what it has to be with what it lies over; empty = unknown.
 func (x *explained) read(reader *store.Reader, source corev1.ConfigMapNodeConfigSource, base, content string) error {
 	payload, folder, err := reader.Checkpoint(source)
 	if err != nil {
@@ -233,14 +238,15 @@ func (x *explained) read(reader *store.Reader, source corev1.ConfigMapNodeConfig
 	return err
 }
 
-// ask has the kubelet tell what it comes to, its defaults among it.
+// ask asks the kubelet for the effective configuration, with its defaults.
 func (x *explained) ask(command *cobra.Command, line startLine) (map[string]any, error) {
 	folder, err := os.MkdirTemp("", "kubelet-supervisor-explain-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder to ask in: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	asked := running{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: kubelet.PreflightAuto, TempFolder: folder}}
+	asked := running{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: kubelet.PreflightAuto,
+		TempFolder: folder}}
 	if x.sources.Payload != nil {
 		composed, err := kubeletconfig.Compose(x.sources.Payload, x.sources.Key, x.sources.Base)
 		if err != nil {

@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 		"what it is in":         {layersOf, layersOf, []string{"evictionHard"}, nil, 0, assigned + "evictionHard.memory.available: \"500Mi\" ← layer fleet", ""},
 		"a null":                {layersOf, layersOf, []string{"registerWithTaints"}, nil, 0, "registerWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer gpu\n    took away [{\"key\":\"a\"}] ← local file\n", ""},
 		"a flag":                {layersOf, layersOf, []string{"maxPods"}, []string{"--max-pods=20"}, 0, assigned + "maxPods: 20 ← flag --max-pods; disrupts-pods\n    shadows 60 ← layer gpu\n", ""},
-		"nobody sets it":        {layersOf, layersOf, []string{"podsPerCore"}, nil, 0, assigned + "nobody sets it: the kubelet's default holds\n", ""},
+		"nobody sets it":        {layersOf, layersOf, []string{"podsPerCore"}, nil, 0, assigned + "it is not set: the kubelet's default applies\n", ""},
 		"no such field":         {layersOf, layersOf, []string{"maxPodz"}, nil, 2, "", `there is no field "maxPodz"; do you mean maxPods?`},
 		"nor one that is near":  {layersOf, layersOf, []string{"somethingElseAltogether"}, nil, 2, "", `there is no field "somethingElseAltogether"; docs/reference/fields.md has them all`},
 		"a flag's name":         {layersOf, layersOf, []string{"max-pods"}, nil, 2, "", "do you mean maxPods?"},

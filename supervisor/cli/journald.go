@@ -16,13 +16,13 @@ import (
 // journalStreams is where journald takes a log stream. It is set when the tests' program is built.
 var journalStreams = "/run/systemd/journal/stdout"
 
-// onJournal tells whether our stderr is journald's.
+// onJournal reports whether our stderr is journald's.
 func onJournal() bool {
 	is, err := journal.StderrIsJournalStream()
 	return err == nil && is
 }
 
-// journalLines are the words alone, with the fields beside them.
+// journalLines are the messages alone, with fields of their own.
 func journalLines(words zapcore.Encoder) encodeLine {
 	encode := encodeLines(words)
 	return func(e zapcore.Entry, fields []zapcore.Field) (logLine, error) {

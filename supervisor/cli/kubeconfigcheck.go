@@ -19,10 +19,12 @@ func (i installation) warnNoKubeconfig(kubelets []string, supervisors string) {
 	if supervisors != "" || commandline.NamesFlag(kubelets, "kubeconfig") {
 		return
 	}
-	i.say("Warning:            the kubelet has no --kubeconfig, so it joins no cluster: it will run under the supervisor, and nothing can be assigned to it.")
+	i.say("Warning:            the kubelet has no --kubeconfig, so it joins no cluster: it will run under the supervisor, and nothing can " +
+		"be assigned to it.")
 }
 
-// kubeletFlags are those that the kubelet has, or would have at its next start where it does not run; known where it can be told.
+// kubeletFlags are those that the kubelet has, or would have at its next start where it does not run; known says whether they could be
+// read.
 func (p processes) kubeletFlags(state unitState, command startCommand) (flags []string, known bool) {
 	if running := p.words(state.MainPID); state.MainPID > 0 && len(running) > 0 {
 		if dash := slices.Index(running, "--"); slices.Contains(running[:max(0, dash)], runCommand) {
@@ -69,15 +71,16 @@ func unitEnvironment(state unitState) (environment map[string]string, known bool
 
 var braced = regexp.MustCompile(`\$\{\w+\}`)
 
-// expandWords puts values in the place of variables as systemd does: a whole word is split, ${NAME} within one is not, and one that is not set is
-// empty.
+// expandWords replaces variables by their values as systemd does: a whole word is split, ${NAME} within one is not, and one that is not set
+// is empty.
 func expandWords(words []string, environment map[string]string) (expanded []string) {
 	for _, word := range words {
 		if found := wholeVariable.FindStringSubmatch(word); found != nil {
 			expanded = append(expanded, wordsOf(environment[found[1]])...)
 			continue
 		}
-		expanded = append(expanded, braced.ReplaceAllStringFunc(unescaped(word), func(name string) string { return environment[strings.Trim(name, "${}")] }))
+		expanded = append(expanded, braced.ReplaceAllStringFunc(unescaped(word),
+			func(name string) string { return environment[strings.Trim(name, "${}")] }))
 	}
 	return expanded
 }

@@ -35,7 +35,7 @@ func labelType(label string) string {
 	return ""
 }
 
-// labelsOf says whether the labels of the supervisor and of the kubelet that a unit starts differ.
+// labelsOf returns how the labels of the supervisor and of the kubelet that a unit starts differ; empty where they do not.
 func (u unitFiles) labelsOf(command startCommand) string {
 	program, err := command.program()
 	if err != nil {
@@ -44,13 +44,14 @@ func (u unitFiles) labelsOf(command startCommand) string {
 	return labelsDiffer(u.executable, program)
 }
 
-// labelsDiffer says that the supervisor and the kubelet have other labels: from its next start on the kubelet may run in another domain than by
-// itself. "" where there is nothing to say.
+// labelsDiffer returns a warning where the labels of the supervisor and the kubelet differ: from its next start on the kubelet may run in
+// another domain than without the supervisor; empty where they do not.
 func labelsDiffer(executable, kubelet string) string {
 	ours, theirs := labelType(labelOf(executable)), labelType(labelOf(kubelet))
 	if ours == theirs || ours == "" || theirs == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s has the SELinux type %s and %s has %s: the kubelet may run in another domain than without the supervisor. restorecon %[1]s gives the type of your policy.",
+	return fmt.Sprintf("%s has the SELinux type %s and %s has %s: the kubelet may run in another domain than without the supervisor. "+
+		"restorecon %[1]s gives the type of your policy.",
 		executable, ours, kubelet, theirs)
 }

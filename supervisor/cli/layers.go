@@ -11,7 +11,8 @@ import (
 )
 
 // baseOf is what the layers of a checkpoint lie over: the copy of the node's own file with that digest; without one, the file itself.
-func baseOf(reader *store.Reader, source corev1.ConfigMapNodeConfigSource, digest string, argv []string) func() (kubeletconfig.Base, error) {
+func baseOf(reader *store.Reader, source corev1.ConfigMapNodeConfigSource, digest string, argv []string,
+) func() (kubeletconfig.Base, error) {
 	return func() (kubeletconfig.Base, error) {
 		if digest == "" {
 			return kubeletconfig.ReadBase(argv)

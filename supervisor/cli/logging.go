@@ -23,7 +23,7 @@ var logFormats = []string{"journald", "text", "json"}
 
 func checkLogFormat(format string) error {
 	if format != "" && !slices.Contains(logFormats, format) {
-		return usage("--log-format=%q is none of %s", format, strings.Join(logFormats, ", "))
+		return usage("--log-format=%q is not one of %s", format, strings.Join(logFormats, ", "))
 	}
 	return nil
 }
@@ -64,7 +64,8 @@ func encodeLines(encoder zapcore.Encoder) encodeLine {
 	}
 }
 
-// printableLine is a line of the log, or its JSON, of which what does not show is escaped: a message may quote anybody. What it says takes one line.
+// printableLine is a line of the log, or its JSON, of which what does not show is escaped: a message may quote anybody. What it says takes
+// one line.
 func printableLine(line string) string {
 	words, end := strings.CutSuffix(line, "\n")
 	if words = bounded.JSON(strings.ReplaceAll(strings.ToValidUTF8(words, "\uFFFD"), "\n", " ")); end {
@@ -80,7 +81,7 @@ func writeTo(to io.Writer) func(logLine) error {
 	}
 }
 
-// plainEncoder writes lines for people. What a line is about comes as one inline object; its words say that, so it is left out.
+// plainEncoder writes lines for people. What a line is about comes as one inline object; the message says that, so it is left out.
 type plainEncoder struct{ zapcore.Encoder }
 
 func (e plainEncoder) Clone() zapcore.Encoder { return plainEncoder{e.Encoder.Clone()} }

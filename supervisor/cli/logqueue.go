@@ -80,7 +80,7 @@ type logQueue struct {
 func newLogQueue(encode encodeLine, write func(logLine) error) *logQueue {
 	return &logQueue{lines: make(chan logLine, logQueueLength), write: write, over: make(chan struct{}), ended: make(chan struct{}),
 		count: func(lost int64) (logLine, error) {
-			words := fmt.Sprintf("%d lines of the log were lost: nobody took them in time", lost)
+			words := fmt.Sprintf("%d lines of the log were lost: they were not read in time", lost)
 			return encode(zapcore.Entry{Level: zapcore.WarnLevel, Time: time.Now(), Message: words}, nil)
 		}}
 }

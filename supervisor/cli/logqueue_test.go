@@ -37,7 +37,7 @@ func TestAnOutputThatStalls(t *testing.T) {
 		_ = logger.Sync() // does not wait for ever: the bubble's clock moves on only while all wait
 		close(released)
 		synctest.Wait()
-		if len(said) != logQueueLength+2 || said[1] != "warn\t10 lines of the log were lost: nobody took them in time\n" {
+		if len(said) != logQueueLength+2 || said[1] != "warn\t10 lines of the log were lost: they were not read in time\n" {
 			t.Errorf("%d lines, the second is %q", len(said), said[1])
 		}
 		end()
@@ -58,7 +58,7 @@ func TestAnOutputThatFails(t *testing.T) {
 	broken = nil
 	logger.Info("third")
 	end()
-	want := []string{"info\tfirst\n", "info\tsecond\n", "info\tthird\n", "warn\t2 lines of the log were lost: nobody took them in time\n"}
+	want := []string{"info\tfirst\n", "info\tsecond\n", "info\tthird\n", "warn\t2 lines of the log were lost: they were not read in time\n"}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

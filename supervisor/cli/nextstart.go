@@ -16,10 +16,10 @@ import (
 	"syscall"
 )
 
-// The words behind -- are those of the supervisor's own start. systemd reads the unit's files, and the environment files that they name, anew at
-// each start: kubeadm upgrade takes a flag out of kubeadm-flags.env, and no restart of the kubelet alone would notice.
+// The arguments after -- are those of the supervisor's own start. systemd reads the unit's files, and the environment files that they name,
+// again at each start: kubeadm upgrade takes a flag out of kubeadm-flags.env, and no restart of the kubelet alone would notice.
 
-// nextStart gives the kubelet's command line as the unit of a supervisor would have it at its next start. systemd itself expands it.
+// nextStart returns the kubelet's command line as the unit of a supervisor would have it at its next start. systemd itself expands it.
 func nextStart(ctx context.Context, pid int) (words []string, err error) {
 	i, err := onThisNode()
 	if err != nil {
@@ -65,8 +65,8 @@ func filesOfThis(ctx context.Context) ([]string, error) {
 	return filesOf(unit, state), nil
 }
 
-// askStartOfThis lets systemd start the supervisor that runs once more, with the command line that counts in its unit's files. What the local
-// configuration is worth is told elsewhere. A start that waits for something is no refusal.
+// askStartOfThis lets systemd start the supervisor that runs once more, with the command line that counts in its unit's files. What the
+// local configuration is worth is reported elsewhere. A start that waits for something is no refusal.
 func askStartOfThis(ctx context.Context) (refuses string, err error) {
 	i, err := onThisNode()
 	if err != nil {

@@ -25,12 +25,13 @@ func (i installation) checkNode() error {
 		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
 	}
 	if err := i.checkFolder(o.StateDir); err != nil {
-		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s", o.StateDir, err, i.flagsFile)
+		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s",
+			o.StateDir, err, i.flagsFile)
 	}
 	return nil
 }
 
-// checkWritable tells whether the folder can be written, or made, by making one and taking it away again.
+// checkWritable returns an error where the folder cannot be written, or made. It makes one and removes it again.
 func checkWritable(folder string) error {
 	for {
 		probe, err := os.MkdirTemp(folder, ".kubelet-supervisor-")

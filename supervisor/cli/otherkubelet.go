@@ -64,35 +64,39 @@ func (p processes) words(pid int) []string {
 	return commandLine(pid)
 }
 
-// checkNoOther refuses to take over a unit beside another one that runs the node's kubelet: the two would fight for its ports and its pods.
+// checkNoOther refuses to take over a unit while another one runs the node's kubelet: the two would fight for its ports and its pods.
 func (p processes) checkNoOther(ctx context.Context, unit string, state unitState) error {
 	if state.ActiveState == "active" {
 		return nil // this one runs a kubelet: none is added
 	}
-	list, err := systemctl(ctx, slices.Concat([]string{"list-units", "--type=service", "--state=active,activating", "--plain", "--no-legend"}, otherUnitNames())...)
+	list, err := systemctl(ctx, slices.Concat([]string{"list-units", "--type=service", "--state=active,activating", "--plain", "--no-legend"},
+		otherUnitNames())...)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(list) {
 		other := cmp.Or(strings.Fields(line)...)
 		if why := otherUnits[other]; why != "" && other != unit {
-			return fmt.Errorf("%s runs this node's kubelet, and %s: enable cannot take it over, and never starts a second kubelet; enable --unit=%s says why", other, why, other)
+			return fmt.Errorf("%s runs this node's kubelet, and %s: enable cannot take it over, and never starts a second kubelet; enable "+
+				"--unit=%s says why", other, why, other)
 		}
 	}
 	for _, k := range p.listening() {
 		switch {
 		case k.unit == "" || k.unit == unit || k.unit == ownUnit: // ours ends when another one starts (Conflicts=)
 		case !strings.HasSuffix(k.unit, ".service"):
-			return fmt.Errorf("a kubelet runs already: process %d (%s) in %s, which is no service, but a container, say, or a shell; enable never starts a second kubelet: stop that one before, or leave the node as it is", k.pid, k.program, k.unit)
+			return fmt.Errorf("a kubelet runs already: process %d (%s) in %s, which is no service, but a container, say, or a shell; enable "+
+				"never starts a second kubelet: stop that one before, or leave the node as it is", k.pid, k.program, k.unit)
 		default:
-			return fmt.Errorf("a kubelet runs already: process %d (%s) of %s; enable never starts a second one: name that unit, with kubelet-supervisor enable --unit=%s", k.pid, k.program, k.unit, k.unit)
+			return fmt.Errorf("a kubelet runs already: process %d (%s) of %s; enable never starts a second one: name that unit, with "+
+				"kubelet-supervisor enable --unit=%s", k.pid, k.program, k.unit, k.unit)
 		}
 	}
 	return nil
 }
 
-// checkNoOtherSupervisor refuses a second supervisor with the folders of one that runs: its start would fail, and its unit's kubelet would be
-// restarted for that. Our own unit's ends when kubelet.service starts (Conflicts=), and for no other.
+// checkNoOtherSupervisor refuses a second supervisor with the folders of one that runs: its start would fail, and its unit's kubelet would
+// be restarted for that. Our own unit's ends when kubelet.service starts (Conflicts=), and for no other.
 func (u unitFiles) checkNoOtherSupervisor(ctx context.Context) error {
 	record, running, err := supervisor.ReadRecord(u.runDir())
 	if err != nil || !running {
@@ -103,7 +107,8 @@ func (u unitFiles) checkNoOtherSupervisor(ctx context.Context) error {
 			continue
 		}
 		if state, err := showUnit(ctx, e.unit); err == nil && state.MainPID == record.Supervisor.PID {
-			return fmt.Errorf("the supervisor of %s runs, process %d, and a node has one: nothing was changed. kubelet-supervisor disable --unit=%s gives that unit up; after that, run this again",
+			return fmt.Errorf("the supervisor of %s runs, process %d, and a node has one: nothing was changed. kubelet-supervisor disable "+
+				"--unit=%s gives that unit up; after that, run this again",
 				e.unit, state.MainPID, e.unit)
 		}
 	}
@@ -118,7 +123,7 @@ func otherUnitNames() (names []string) {
 	return names
 }
 
-// runningKubelets looks for kubelets by where they listen. One that nothing can be told of is not among them.
+// runningKubelets looks for kubelets by where they listen. One of which nothing is known is not among them.
 func runningKubelets() (found []runningKubelet) {
 	for _, pid := range kubelet.ListeningAt(kubeletPorts...) {
 		words := commandLine(pid)
@@ -134,8 +139,8 @@ func runningKubelets() (found []runningKubelet) {
 	return found
 }
 
-// unitOfCgroup gives the unit whose cgroup a process is in, from what /proc/PID/cgroup says: the first name in systemd's hierarchy that is a
-// service or a scope. "" where none is.
+// unitOfCgroup returns the unit whose cgroup a process is in, from what /proc/PID/cgroup says: the first name in systemd's hierarchy that
+// is a service or a scope. "" where none is.
 func unitOfCgroup(cgroups string) string {
 	for line := range strings.Lines(cgroups) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// retireOwnUnit keeps our own unit from starting at boot, once another one has the supervisor: of the two systemd would start ours, with the command
-// line of flags.env. It is the last step, because until then our own unit is the only one that starts a kubelet for certain.
+// retireOwnUnit keeps our own unit from starting at boot, once another one has the supervisor: of the two systemd would start ours, with
+// the command line of flags.env. It is the last step, because until then our own unit is the only one that starts a kubelet for certain.
 func (i installation) retireOwnUnit(ctx context.Context, now bool) error {
 	own, err := showUnit(ctx, ownUnit)
 	if err != nil || own.LoadState != "loaded" {
@@ -26,7 +26,7 @@ func (i installation) retireOwnUnit(ctx context.Context, now bool) error {
 	}
 	path := filepath.Join(i.folder, ownUnit)
 	if ours, err := isOurs(path); err != nil || !ours || i.dryRun || own.active() && !now {
-		return nil //nolint:nilerror // one that somebody else made stays, and one that runs is needed until it ends
+		return nil //nolint:nilerror // one that enable did not make stays, and one that runs is needed until it ends
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("removing the unit: %w", err)
@@ -39,7 +39,8 @@ func (i installation) retireOwnUnit(ctx context.Context, now bool) error {
 	return err
 }
 
-// startAtBoot sees to it that the unit that was taken over starts at boot, as our own did. A unit that cannot be told to leaves our own in its place.
+// startAtBoot sees to it that the unit that was taken over starts at boot, as our own did. Where that fails, our own unit stays in its
+// place.
 func (i installation) startAtBoot(ctx context.Context) (starts bool, err error) {
 	state, err := showUnit(ctx, i.unit)
 	if err != nil || state.startsAtBoot() {
@@ -54,7 +55,8 @@ func (i installation) startAtBoot(ctx context.Context) (starts bool, err error) 
 		return false, err
 	}
 	if enableErr != nil || !state.startsAtBoot() {
-		i.say("Not disabled:       %s, because nothing starts %s at boot. Once something does, run kubelet-supervisor enable again.", ownUnit, i.unit)
+		i.say("Not disabled:       %s, because nothing starts %s at boot. Once something does, run kubelet-supervisor enable again.", ownUnit,
+			i.unit)
 		return false, nil
 	}
 	i.say("Enabled:            %s starts at boot.", i.unit)

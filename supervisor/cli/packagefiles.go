@@ -8,9 +8,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging/manual"
 )
 
-// newPackageFiles writes what packages hold beside the binary and what is made from the commands, so that it cannot differ from them. No
-// unit is among them: systemctl enable --now, typed by reflex, would stop the kubelet of a node. enable writes the unit.
-// It is for those who make packages and images, and not shown.
+// newPackageFiles writes what packages hold in addition to the binary and what is made from the commands, so that it cannot differ from
+// them. No unit is among them: systemctl enable --now, typed by reflex, would stop the kubelet of a node. enable writes the unit. It is for
+// those who make packages and images, and not shown.
 func newPackageFiles() *cobra.Command {
 	return &cobra.Command{
 		Use:    "package-files FOLDER",

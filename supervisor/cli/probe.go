@@ -29,13 +29,16 @@ const probeTime = 30 * time.Second
 // probePrefix begins the name of a probe's unit; the pid of who asks follows.
 const probePrefix = "kubelet-supervisor-probe-"
 
-// notForAProbe are settings that are about when, how often and for how long the unit runs, and not about as whom and in what surroundings. Its
-// run folder is among them: it would go away with the probe.
-var notForAProbe = []string{"Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart",
-	"RestartSec", "RestartSteps", "RestartMaxDelaySec", "RestartMode", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus",
-	"RemainAfterExit", "WatchdogSec", "WatchdogSignal", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "TimeoutAbortSec", "TimeoutStartFailureMode",
-	"RuntimeMaxSec", "PIDFile", "GuessMainPID", "BusName", "NotifyAccess", "Sockets", "FileDescriptorStoreMax", "NonBlocking", "StandardInput",
-	"StandardOutput", "StandardError", "RuntimeDirectory", "RuntimeDirectoryPreserve", "RuntimeDirectoryMode", "Delegate", "Slice", "OpenFile"}
+// notForAProbe are settings that are about when, how often and for how long the unit runs, and not about which user it runs as, and in what
+// surroundings. Its run folder is among them: it would go away with the probe.
+var notForAProbe = []string{
+	"Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart", "RestartSec",
+	"RestartSteps", "RestartMaxDelaySec", "RestartMode", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus",
+	"RemainAfterExit", "WatchdogSec", "WatchdogSignal", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "TimeoutAbortSec",
+	"TimeoutStartFailureMode", "RuntimeMaxSec", "PIDFile", "GuessMainPID", "BusName", "NotifyAccess", "Sockets",
+	"FileDescriptorStoreMax", "NonBlocking", "StandardInput", "StandardOutput", "StandardError", "RuntimeDirectory",
+	"RuntimeDirectoryPreserve", "RuntimeDirectoryMode", "Delegate", "Slice", "OpenFile",
+}
 
 // prober has systemd start the program once, as the unit would.
 type prober struct {
@@ -43,18 +46,19 @@ type prober struct {
 	probeFolder string // of units that last until the next boot
 }
 
-// probe lets systemd itself start the program once, as the same user, with the same root and sandbox as the unit, before the kubelet depends on
-// it: what a root shell can execute, systemd may not (SELinux, fapolicyd, noexec, NoExecPaths=). The program answers as run --self-check=unit
-// does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
-// [localRefusedError] where nothing but the kubelet's own configuration is bad. A minus in the prefix is left out: systemd would pass over a program
-// that it cannot execute.
+// probe lets systemd itself start the program once, as the same user, with the same root and sandbox as the unit, before the kubelet
+// depends on it: what a root shell can execute, systemd may not (SELinux, fapolicyd, noexec, NoExecPaths=). The program answers as run
+// --self-check=unit does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
+// [localRefusedError] where nothing but the kubelet's own configuration is bad. A minus in the prefix is left out: systemd would pass over
+// a program that it cannot execute.
 func (p prober) probe(ctx context.Context, files []string, prefix, line string) error {
-	_, err := p.startOnce(ctx, files, strings.ReplaceAll(prefix, "-", "")+p.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
+	_, err := p.startOnce(ctx, files,
+		strings.ReplaceAll(prefix, "-", "")+p.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
 	return err
 }
 
-// startOnce gives what a program says that systemd starts in the surroundings of the unit, with the variables of its line expanded as for the
-// unit.
+// startOnce returns what a program says that systemd starts in the surroundings of the unit, with the variables of its line expanded as for
+// the unit.
 func (p prober) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
 	around, err := surroundings(files)
 	if err != nil {
@@ -63,7 +67,8 @@ func (p prober) startOnce(ctx context.Context, files []string, line string) (wor
 	if err := os.MkdirAll(p.probeFolder, 0o755); err != nil {
 		return nil, notAskedError{fmt.Errorf("making the folder of units that last until the next boot: %w", err)}
 	}
-	unit := fmt.Sprintf(probePrefix+"%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
+	// one that was killed may have left its own, which would answer
+	unit := fmt.Sprintf(probePrefix+"%d-%d.service", os.Getpid(), time.Now().UnixNano())
 	path, said := filepath.Join(p.probeFolder, unit), filepath.Join(p.probeFolder, unit+".said")
 	if err := replaceFile(path, p.probeUnit(around, files, said, line)); err != nil {
 		return nil, notAskedError{fmt.Errorf("writing a unit for a first start of the program: %w", err)}
@@ -84,8 +89,10 @@ func (p prober) startOnce(ctx context.Context, files []string, line string) (wor
 	}
 	main := properties(shown)
 	switch {
-	case startErr == nil && main["ActiveState"] != "active": // of a unit that was passed over systemd says no more, because it has forgotten it
-		return nil, unitIncompleteError{fmt.Sprintf("systemd would not start %s now, because a Condition…= or ExecCondition= of it does not hold: see systemctl status %[1]s", p.unit)}
+	// of a unit that was passed over systemd says no more, because it has forgotten it
+	case startErr == nil && main["ActiveState"] != "active":
+		return nil, unitIncompleteError{fmt.Sprintf("systemd would not start %s now, because a Condition…= or ExecCondition= of it does not "+
+			"hold: see systemctl status %[1]s", p.unit)}
 	case startErr == nil:
 		return words, nil
 	case main["Result"] == "success": // it was not even tried
@@ -111,10 +118,11 @@ type unitIncompleteError struct{ words string }
 
 func (e unitIncompleteError) Error() string { return e.words }
 
-// probeUnit is the unit of a probe. Its own name and file are none of the unit's.
+// probeUnit is the unit of a probe. Its name and file differ from the unit's.
 func (p prober) probeUnit(around unitSurroundings, files []string, said, line string) string {
 	settings := around.service
-	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
+	// the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
+	if strings.Contains(settings, "ProtectSystem=strict") {
 		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
 	}
 	ours := "Environment=KUBELET_SUPERVISOR_ARGS=\n" // first, because the unit may say something else
@@ -126,7 +134,8 @@ func (p prober) probeUnit(around unitSurroundings, files []string, said, line st
 		file = files[0]
 	}
 	unit := around.unit + "\n[Service]\n" + ours + settings +
-		"Type=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
+		"Type=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said +
+		"\nStandardError=file:" + said + "\n" +
 		"EnvironmentFile=-" + p.flagsFile + "\nExecStart=" + line + "\n"
 	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + p.unit + " would\n" + withoutOwnName(unit, p.unit, file)
 }
@@ -134,10 +143,10 @@ func (p prober) probeUnit(around unitSurroundings, files []string, said, line st
 // unitSurroundings are settings of a unit as they are written, by their sections.
 type unitSurroundings struct {
 	unit    string // whether it is started at all
-	service string // as whom and in what surroundings its program runs
+	service string // as which user and in what surroundings its program runs
 }
 
-// surroundings gives those of a unit.
+// surroundings returns those of a unit.
 func surroundings(files []string) (around unitSurroundings, err error) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -163,18 +172,20 @@ func surroundings(files []string) (around unitSurroundings, err error) {
 	return around, nil
 }
 
-// probeFailed says what systemd or the program has against it.
+// probeFailed returns what systemd or the program has against it.
 func (p prober) probeFailed(main map[string]string, words string) error {
 	code, _ := strconv.Atoi(main["ExecMainStatus"])
 	exited := main["ExecMainCode"] == "1" // CLD_EXITED
 	switch {
 	case exited && code == cannotExecute:
-		return fmt.Errorf("systemd cannot execute %s for %s (status 203/EXEC)%s: is the file's SELinux label right (restorecon %[1]s), its mount without noexec, and is there no other guard such as fapolicyd? journalctl and ausearch -m avc name it",
+		return fmt.Errorf("systemd cannot execute %s for %s (status 203/EXEC)%s: is the file's SELinux label right (restorecon %[1]s), its "+
+			"mount without noexec, and is there no other guard such as fapolicyd? journalctl and ausearch -m avc name it",
 			p.executable, p.unit, labelWords(p.executable))
 	case exited && code >= firstOfSystemd && code <= lastOfSystemd:
 		return fmt.Errorf("systemd cannot start %s as %s says (status %d, systemd.exec(5)): see journalctl -u %[2]s", p.executable, p.unit, code)
 	case main["Result"] == "resources":
-		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as an EnvironmentFile: see journalctl -u %[1]s", p.unit)}
+		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as "+
+			"an EnvironmentFile: see journalctl -u %[1]s", p.unit)}
 	case main["Result"] == "timeout":
 		return notAskedError{fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", p.executable, probeTime, p.unit, words)}
 	case exited && code == exitLocalRefused:

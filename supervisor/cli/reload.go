@@ -39,6 +39,7 @@ func newReload() *cobra.Command {
 	command.Long = command.Short + `.
 
 The kubelet goes on running and does not notice. The command line stays the one that the supervisor was started with: another one, as of
-a changed unit, takes a restart. Of the flags of run, --run-dir is heard and the others are passed over. It waits for the answer: 0 done, 1 no supervisor runs, 70 refused, or no answer.`
+a changed unit, takes a restart. Of the flags of run, --run-dir is read and the others are ignored. The command waits for the answer. Exit
+codes: 0 done, 1 no supervisor runs, 70 refused, or no answer.`
 	return command
 }

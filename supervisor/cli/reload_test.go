@@ -377,7 +377,7 @@ func TestAStopDuringAReload(t *testing.T) {
 		t.Errorf("the kubelet with pid %d: %v", kubelet, err)
 	}
 	record, _, err := supervisor.ReadRecord(n.runDir)
-	if err != nil || record.ReloadFailure != "the supervisor was asked to stop meanwhile" {
+	if err != nil || record.ReloadFailure != "the supervisor was asked to stop before the reload" {
 		t.Errorf("%v, %+v", err, record)
 	}
 }

@@ -40,15 +40,17 @@ func usage(format string, values ...any) error {
 	return exitError{code: exitUsage, err: fmt.Errorf(format, values...)}
 }
 
-// isUsage tells whether the error is about the command line.
+// isUsage reports whether the error is about the command line.
 func isUsage(err error) bool {
 	var exit exitError
 	return errors.Is(err, supervisor.ErrUsage) || errors.As(err, &exit) && exit.code == exitUsage
 }
 
-// Execute runs one command line of the program of that version, and gives its exit code.
+// Execute runs one command line of the program of that version, and returns its exit code: 2 for an error of the command line, and what the
+// command's help lists else. It prints the error to stderr. With run it may not return: a reload, or a start of the kubelet alone, executes
+// another program in this process.
 func Execute(version string, arguments []string, stdout, stderr io.Writer) int {
-	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // nobody's text gets to a terminal as it is (rule 28)
+	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // no text gets to a terminal as it is (rule 28)
 	o := runOptions{Options: supervisor.Options{Version: version}}
 	root := rootWith(&o)
 	root.SetArgs(arguments)
@@ -72,7 +74,7 @@ func Execute(version string, arguments []string, stdout, stderr io.Writer) int {
 	return exitInternal
 }
 
-// complain says why the program ends. That end waits for an output that stalls, but not for long.
+// complain prints why the program ends. That end waits for an output that stalls, but not for long.
 func complain(to io.Writer, err error) {
 	said := make(chan struct{})
 	go func() {
@@ -95,7 +97,7 @@ func rootWith(run *runOptions) *cobra.Command {
 
   kubectl annotate node n1 kubelet-supervisor.io/config-source=kube-system/my-config/kubelet
 
-A configuration is proved with the node's own kubelet first, put on trial, and rolled back by itself when it fails.`,
+A configuration is proved with the node's own kubelet first, put on trial, and rolled back automatically when it fails.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(command *cobra.Command, arguments []string) error {

@@ -51,7 +51,7 @@ func (o *runOptions) command() *cobra.Command {
 		Example: "  kubelet-supervisor run -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml",
 		RunE: func(command *cobra.Command, arguments []string) (err error) {
 			if dash := command.ArgsLenAtDash(); dash > 0 {
-				return usage("%q before -- is none of the flags; only the kubelet's command line is given without a flag, after --", arguments[0])
+				return usage("%q before -- is not a flag; only the kubelet's command line is given without a flag, after --", arguments[0])
 			}
 			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil {
 				if o.Kubelet = o.Handover.KubeletPath(); o.Kubelet == "" {
@@ -76,20 +76,27 @@ func (o *runOptions) command() *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&o.StateDir, "state-dir", defaultStateDir, "folder of what must survive a reboot: checkpoints and verdicts")
 	runDirFlag(f, &o.RunDir)
-	f.StringSliceVar(&o.Namespaces, "config-namespaces", []string{"kube-system", "kubelet-config"}, "namespaces that configurations may come from; * for all")
+	f.StringSliceVar(&o.Namespaces, "config-namespaces", []string{"kube-system", "kubelet-config"},
+		"namespaces that configurations may come from; * for all")
 	f.DurationVar(&o.TrialPeriod, "trial-period", 10*time.Minute, "healthy time before a configuration becomes the last known good one")
 	f.IntVar(&o.TrialFailures, "trial-failures", 3, "quick exits within a trial before the rollback")
-	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute, "on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
+	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute,
+		"on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
 	f.DurationVar(&o.StopTimeout, "stop-timeout", defaultStopTimeout, "from SIGTERM to SIGKILL when the kubelet is stopped")
-	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute, "edits of an assigned ConfigMap are applied within this time, once they have settled, each node at its own moment; 0: each at once")
-	f.StringVar(&o.Disruption, "disruption", core.Hold, "hold: a change that would kill running pods waits until it would kill none, or a person lets it through; allow: it is made at once, unless no kubelet would start")
+	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute,
+		"edits of an assigned ConfigMap are applied within this time, once they have settled, each node at its own moment; 0: each at once")
+	f.StringVar(&o.Disruption, "disruption", core.Hold, "hold: a change that would kill running pods waits until it would kill none, or a "+
+		"person lets it through; allow: it is made at once, unless no kubelet would start")
 	f.BoolVar(&o.FollowLocal, "follow-local", false, "restart the kubelet for an accepted change of its local files; else it is only reported")
-	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
+	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF "+
+		"executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
-	f.StringVar(&o.MetricsFile, "metrics-file", "", "write metrics there for node_exporter's textfile collector, for example /var/lib/prometheus/node-exporter/kubelet_supervisor.prom")
+	f.StringVar(&o.MetricsFile, "metrics-file", "", "write metrics there for node_exporter's textfile collector, for example "+
+		"/var/lib/prometheus/node-exporter/kubelet_supervisor.prom")
 	f.StringVar(&o.MetricsAddress, "metrics-address", "", "serve metrics there: unix:///PATH, or an address of loopback with a port")
-	f.String("kill-switch", defaultKillSwitch, "while this file is there, a start of the supervisor is a start of the kubelet alone") // looked for before the words are parsed
+	// looked for before the words are parsed
+	f.String("kill-switch", defaultKillSwitch, "if this file exists, the kubelet is started without the supervisor")
 	f.StringVar(&o.selfCheck, selfCheckFlag, "", "")
 	if err := f.MarkHidden(selfCheckFlag); err != nil {
 		panic(err)
@@ -99,7 +106,8 @@ func (o *runOptions) command() *cobra.Command {
 }
 
 func runDirFlag(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "run-dir", defaultRunDir, "folder of what need not survive a reboot: the effective file, state.json, the kubelet's newest log")
+	f.StringVar(to, "run-dir", defaultRunDir, "folder of what need not survive a reboot: the effective file, state.json, the kubelet's "+
+		"newest log")
 }
 
 func checkRunDir(folder string) error {
@@ -134,7 +142,8 @@ func (o *runOptions) check() error {
 	if filepath.Clean(o.StateDir) == filepath.Clean(o.RunDir) {
 		return usage("--state-dir and --run-dir are the same folder %s; give two", o.StateDir)
 	}
-	for flag, duration := range map[string]time.Duration{"trial-period": o.TrialPeriod, "start-timeout": o.StartTimeout, "stop-timeout": o.StopTimeout} {
+	for flag, duration := range map[string]time.Duration{"trial-period": o.TrialPeriod, "start-timeout": o.StartTimeout,
+		"stop-timeout": o.StopTimeout} {
 		if duration <= 0 {
 			return usage("--%s=%s is not a time to wait; give more than 0", flag, duration)
 		}
@@ -145,9 +154,9 @@ func (o *runOptions) check() error {
 	case o.TrialFailures < 1:
 		return usage("--trial-failures=%d leaves no try; give 1 or more", o.TrialFailures)
 	case !slices.Contains([]string{"auto", "always", "never"}, o.Preflight):
-		return usage("--preflight=%q is none of auto, always, never", o.Preflight)
+		return usage("--preflight=%q is not one of auto, always, never", o.Preflight)
 	case o.Disruption != core.Hold && o.Disruption != core.Allow:
-		return usage("--disruption=%q is none of hold, allow", o.Disruption)
+		return usage("--disruption=%q is not one of hold, allow", o.Disruption)
 	case o.MetricsFile != "" && (!filepath.IsAbs(o.MetricsFile) || filepath.Ext(o.MetricsFile) != ".prom"):
 		return usage("--metrics-file=%q is not an absolute path that ends with .prom, as node_exporter looks for it", o.MetricsFile)
 	case len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, ""):

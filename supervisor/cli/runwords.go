@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// runWords are the words of a command line of run before they are parsed. A wrong word, value or folder among them never costs the node
+// runWords are the arguments of a command line of run before they are parsed. A wrong word, value or folder among them never costs the node
 // its kubelet: these are enough to start it.
 type runWords struct {
 	flags     []string // the supervisor's own
@@ -18,7 +18,7 @@ type runWords struct {
 	arguments []string
 }
 
-// isRun tells whether the words are a command line of run.
+// isRun reports whether the words are a command line of run.
 func isRun(words []string) bool { return len(words) > 0 && words[0] == runCommand }
 
 // cutRun looks for the kubelet behind --. A flag without its value may have taken a -- for it, so the first one counts that is followed
@@ -38,7 +38,7 @@ func cutRun(words []string) runWords {
 // systemdPath is where systemd looks for a program without a slash (systemd-path search-binaries-default), whatever the unit's PATH is.
 var systemdPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// findKubelet gives the absolute path of a program: the one that systemd would start, and where it finds none, that of PATH.
+// findKubelet returns the absolute path of a program: the one that systemd would start, and where it finds none, that of PATH.
 func findKubelet(name string) (path string, err error) {
 	if !strings.Contains(name, "/") {
 		for _, folder := range systemdPath {
@@ -57,7 +57,7 @@ func findKubelet(name string) (path string, err error) {
 	return path, nil
 }
 
-// value gives the last value of a flag, as --name=value or --name value.
+// value returns the last value of a flag, as --name=value or --name value.
 func (r runWords) value(name, without string) string {
 	for i, word := range slices.Backward(r.flags) {
 		if value, is := strings.CutPrefix(word, "--"+name+"="); is {

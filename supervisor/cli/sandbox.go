@@ -14,7 +14,8 @@ import (
 )
 
 // sandboxProperties are those of a unit that change what its processes may do, as far as the supervisor's own files are concerned.
-var sandboxProperties = []string{"User", "DynamicUser", "RootDirectory", "RootImage", "ProtectSystem", "ProtectHome", "ReadWritePaths", "ReadOnlyPaths",
+var sandboxProperties = []string{"User", "DynamicUser", "RootDirectory", "RootImage", "ProtectSystem", "ProtectHome", "ReadWritePaths",
+	"ReadOnlyPaths",
 	"InaccessiblePaths", "TemporaryFileSystem", "StateDirectory", "RuntimeDirectory", "CacheDirectory", "LogsDirectory"}
 
 // access is what a unit may do with a folder.
@@ -55,44 +56,50 @@ func (u unitFiles) options() supervisor.Options {
 // checkUnitFolder asks what the real run will meet when it writes.
 func (i installation) checkUnitFolder(path string) error {
 	if err := i.checkFolder(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("%s cannot be written: %w; where the units of a host are made elsewhere, as on NixOS or in an image, have %s made there (docs/howto/images.md)", path, err, filepath.Base(path))
+		return fmt.Errorf("%s cannot be written: %w; where the units of a host are made elsewhere, as on NixOS or in an image, have %s made "+
+			"there (docs/howto/images.md)", path, err, filepath.Base(path))
 	}
 	return nil
 }
 
-// checkFolder is checkWritable for a dry run of somebody who is not root, too.
+// checkFolder is checkWritable, also for a dry run of a user who is not root.
 func (i installation) checkFolder(folder string) error {
 	err := checkWritable(folder)
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
-		i.say("Not checked:        whether %s can be written, for that takes root", folder)
+		i.say("Not checked:        whether %s can be written, because that takes root", folder)
 		return nil
 	}
 	return err
 }
 
-// checkSandbox finds what the unit's own sandbox would keep the supervisor from: it has to be root, to see its program and to write its folders.
+// checkSandbox finds what the unit's own sandbox would keep the supervisor from: it has to be root, to see its program and to write its
+// folders.
 func (u unitFiles) checkSandbox(state unitState, o supervisor.Options) error {
 	if user := state.value("User"); user != "" && user != "root" && user != "0" {
-		return fmt.Errorf("%s has User=%s, and the supervisor has to be root: it keeps its state where only root may write; run the kubelet as root, or leave this node as it is", u.unit, user)
+		return fmt.Errorf("%s has User=%s, and the supervisor has to be root: it keeps its state where only root may write; run the kubelet "+
+			"as root, or leave this node as it is", u.unit, user)
 	}
 	if state.value("DynamicUser") == "yes" {
 		return fmt.Errorf("%s has DynamicUser=yes, and the supervisor has to be root", u.unit)
 	}
 	for _, name := range []string{"RootDirectory", "RootImage"} {
 		if root := state.value(name); root != "" && root != "/" {
-			return fmt.Errorf("%s has %s=%s: its processes have a file system of their own, in which the supervisor's program and folders are not", u.unit, name, root)
+			return fmt.Errorf("%s has %s=%s: its processes have a file system of their own, in which the supervisor's program and folders are not",
+				u.unit, name, root)
 		}
 	}
 	rules := pathRules(state)
 	if rule := ruleFor(rules, u.executable); rule.access == nothing {
-		return fmt.Errorf("%s has %s, so that systemd could not start %s there; put the program elsewhere, /usr/bin for example", u.unit, rule.by, u.executable)
+		return fmt.Errorf("%s has %s, so that systemd could not start %s there; put the program elsewhere, /usr/bin for example", u.unit, rule.by,
+			u.executable)
 	}
 	for _, f := range []struct{ flag, folder string }{{"--state-dir", o.StateDir}, {"--run-dir", o.RunDir}} {
 		if f.folder == defaultRunDir {
 			continue // RuntimeDirectory= of the drop-in makes it, and lets the unit write it
 		}
 		if rule := ruleFor(rules, f.folder); rule.access != writes {
-			return fmt.Errorf("%s has %s, so that the supervisor could not write %s (%s); add ReadWritePaths=%s to a drop-in file of your own, and make that folder", u.unit, rule.by, f.folder, f.flag, f.folder)
+			return fmt.Errorf("%s has %s, so that the supervisor could not write %s (%s); add ReadWritePaths=%s to a drop-in file of your own, "+
+				"and make that folder", u.unit, rule.by, f.folder, f.flag, f.folder)
 		}
 	}
 	return nil
@@ -124,7 +131,8 @@ func pathRules(state unitState) (rules []pathRule) {
 	case "yes", "true", "tmpfs":
 		add(nothing, "ProtectHome="+home, "/home", "/root", "/run/user")
 	}
-	for name, parent := range map[string]string{"StateDirectory": "/var/lib", "RuntimeDirectory": "/run", "CacheDirectory": "/var/cache", "LogsDirectory": "/var/log"} {
+	for name, parent := range map[string]string{"StateDirectory": "/var/lib", "RuntimeDirectory": "/run", "CacheDirectory": "/var/cache",
+		"LogsDirectory": "/var/log"} {
 		for _, folder := range strings.Fields(state.value(name)) {
 			add(writes, name+"="+folder, filepath.Join(parent, folder))
 		}
@@ -140,7 +148,7 @@ func pathRules(state unitState) (rules []pathRule) {
 	return rules
 }
 
-// ruleFor gives the rule that counts for a path; without one all is allowed.
+// ruleFor returns the rule that counts for a path; without one all is allowed.
 func ruleFor(rules []pathRule, path string) (counts pathRule) {
 	for _, rule := range rules {
 		below := rule.path == "/" || path == rule.path || strings.HasPrefix(path, rule.path+"/")

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// readScript gives the text of what is started, where that is a script that can be read.
+// readScript returns the text of what is started, where that is a script that can be read.
 func readScript(program string) (text string, is bool) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -33,7 +33,7 @@ func readScript(program string) (text string, is bool) {
 	return "#!" + string(rest), err == nil
 }
 
-// isKubeletScript tells that what is started is a script, which is not asked before a configuration is tried (--preflight=auto).
+// isKubeletScript reports whether what is started is a script, which is not asked before a configuration is tried (--preflight=auto).
 func isKubeletScript(program string) bool {
 	_, is := readScript(program)
 	return is
@@ -52,13 +52,15 @@ var (
 )
 
 var (
-	errScriptStays = errors.New("does not become the kubelet: the kubelet would be the child of a shell, where the supervisor cannot stop it; write exec in front of the kubelet, or give the kubelet itself")
-	errScriptDeaf  = errors.New(`does not hand on its arguments, so that the kubelet would not run with the configuration that it is given; write "$@" behind the kubelet and its flags`)
-	errScriptLast  = errors.New(`gives a --config behind its own arguments, and the last one counts; write "$@" behind it`)
+	errScriptStays = errors.New("does not become the kubelet: the kubelet would be the child of a shell, where the supervisor cannot stop " +
+		"it; write exec in front of the kubelet, or give the kubelet itself")
+	errScriptDeaf = errors.New(`does not hand on its arguments, so that the kubelet would not run with the configuration that it is given; ` +
+		`write "$@" after the kubelet and its flags`)
+	errScriptLast = errors.New(`gives a --config after its own arguments, and the last one counts; write "$@" after it`)
 )
 
-// checkScript refuses a script whose text says that the kubelet would not be our child, or would not get our arguments. What the text does not say
-// is found when it runs.
+// checkScript refuses a script whose text says that the kubelet would not be our child, or would not get our arguments. What the text does
+// not say is found when it runs.
 func checkScript(text string) error {
 	if !shells.MatchString(text) {
 		if !execWord.MatchString(text) {
@@ -93,7 +95,8 @@ func checkCommands(commands []shellCommand) error {
 		switch {
 		case program == "" || command.besides:
 		case !mayBeKubelet(program):
-			stays = fmt.Errorf("becomes %s and not the kubelet: one that runs in a container, or as the child of another program, is not our child; give the kubelet itself", program)
+			stays = fmt.Errorf("becomes %s and not the kubelet: one that runs in a container, or as the child of another program, is not our "+
+				"child; give the kubelet itself", program)
 		default:
 			becomes = true
 			handsOn = handsOn || variable.MatchString(arguments) || handedOn.MatchString(arguments)
@@ -108,7 +111,7 @@ func checkCommands(commands []shellCommand) error {
 	return nil
 }
 
-// mayBeKubelet tells whether a program is the kubelet, or one that only the shell knows.
+// mayBeKubelet reports whether a program is the kubelet, or one that only the shell knows.
 func mayBeKubelet(program string) bool {
 	return namesKubelet(program) || strings.ContainsAny(filepath.Base(program), "$`")
 }
@@ -120,7 +123,7 @@ func namesKubelet(program string) bool {
 // handOver are programs that become the one that they are given.
 var handOver = []string{"env", "nice", "ionice", "taskset", "chrt", "numactl", "setpriv", "stdbuf", "setarch", "nohup", "systemd-cat"}
 
-// becomes gives the program that takes the shell's place, and what it is given; "" where none does, as with redirections alone.
+// becomes returns the program that takes the shell's place, and what it is given; "" where none does, as with redirections alone.
 func (c shellCommand) becomes() (program, arguments string) {
 	words := c.words
 	for len(words) > 0 && assignment.MatchString(words[0]) {
@@ -151,7 +154,7 @@ func (c shellCommand) becomes() (program, arguments string) {
 
 var assignment = regexp.MustCompile(`^\w+\+?=`)
 
-// configLast tells whether a --config is behind the script's own arguments, by itself or in a variable.
+// configLast reports whether a --config follows the script's own arguments, directly or in a variable.
 func (c shellCommand) configLast(all []shellCommand) bool {
 	if first := c.words[0]; first != "exec" && first != "set" && !assignment.MatchString(first) {
 		return false
@@ -173,10 +176,11 @@ func (c shellCommand) configLast(all []shellCommand) bool {
 	return false
 }
 
-// assigns tells whether a variable gets a value that matches.
+// assigns reports whether a variable gets a value that matches.
 func (c shellCommand) assigns(name string, value *regexp.Regexp) bool {
 	return slices.ContainsFunc(c.words, func(word string) bool {
 		assigned, is := strings.CutPrefix(word, name)
-		return is && assignment.MatchString(word) && strings.ContainsAny(assigned[:min(1, len(assigned))], "+=") && value.MatchString(strings.TrimLeft(assigned, "+="))
+		return is && assignment.MatchString(word) && strings.ContainsAny(assigned[:min(1, len(assigned))], "+=") &&
+			value.MatchString(strings.TrimLeft(assigned, "+="))
 	})
 }

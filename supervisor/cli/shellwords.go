@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// shellCommand is a simple command of a shell script: its words, without their quotes and without redirections. Substitutions stay as they are.
+// shellCommand is a simple command of a shell script, as words without their quotes and without redirections. Substitutions stay as they
+// are.
 type shellCommand struct {
 	words   []string
 	besides bool // in a subshell, a pipeline or the background: it never takes the place of the shell that systemd started
@@ -17,8 +18,8 @@ type shellCommand struct {
 
 var errShell = errors.New("a quote or a bracket of the script is not closed")
 
-// shellReader splits a script into commands, also those within if, case, loops and functions. It is no shell: it knows what it takes to find the
-// kubelet's command line.
+// shellReader splits a script into commands, also those within if, case, loops and functions. It is no shell: it knows what it takes to
+// find the kubelet's command line.
 type shellReader struct {
 	text     string
 	at       int
@@ -162,7 +163,7 @@ func (r *shellReader) quotation() error {
 	return errShell
 }
 
-// substitution gives where what begins here ends: one character, unless it is a $(…), a ${…} or a `…`.
+// substitution returns where what begins here ends: one character, unless it is a $(…), a ${…} or a `…`.
 func (r *shellReader) substitution() (end int) {
 	switch rest := r.text[r.at:]; {
 	case strings.HasPrefix(rest, "$("):
@@ -178,7 +179,7 @@ func (r *shellReader) substitution() (end int) {
 	return r.at + 1
 }
 
-// closing gives the place behind the bracket that closes the one at start; -1 where there is none.
+// closing returns the place behind the bracket that closes the one at start; -1 where there is none.
 func (r *shellReader) closing(start int, opens, closes byte) int {
 	depth := 0
 	for i := start; i < len(r.text); i++ {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// withoutOwnName replaces the specifiers that stand for the name and the file of a unit (systemd.unit(5), Specifiers), for a unit of another name.
-// All others, %% among them, mean the same there.
+// withoutOwnName replaces the specifiers that stand for the name and the file of a unit (systemd.unit(5), Specifiers), for a unit of
+// another name. All others, %% among them, mean the same there.
 func withoutOwnName(text, unit, file string) string {
 	name := strings.TrimSuffix(unit, filepath.Ext(unit))
 	prefix, instance, isInstance := strings.Cut(name, "@")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// staleUnits names the units whose own ExecStart is another than the one that enable put behind --: their package was upgraded, say. The
-// drop-in goes on with the line as it was, and nobody would notice.
+// staleUnits returns the units whose own ExecStart differs from the one that enable put behind --: their package was upgraded, say. The
+// drop-in goes on with the line as it was, unnoticed.
 func staleUnits(ctx context.Context, folder string) (stale []string) {
 	for _, e := range enabledUnits(folder) {
 		if filepath.Base(e.path) != dropInName {

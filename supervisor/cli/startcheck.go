@@ -17,9 +17,9 @@ import (
 // kubeletPatience is how long a supervisor that systemd has started is given to start a kubelet: it waits for its lock and its pre-flight.
 const kubeletPatience = 30 * time.Second
 
-// checkStart asks systemd whether it can start the supervisor as the unit would, before the kubelet depends on it. A dry run of somebody who is
-// not root cannot ask. A local configuration that the kubelet refuses is only told, as before kubeadm join, unless a kubelet that runs would go
-// for it, now or, where our own unit runs it, at the next boot.
+// checkStart asks systemd whether it can start the supervisor as the unit would, before the kubelet depends on it. A dry run of a user who
+// is not root cannot ask. A local configuration that the kubelet refuses is only told, as before kubeadm join, unless a kubelet that runs
+// would go for it, now or, where our own unit runs it, at the next boot.
 func (i installation) checkStart(ctx context.Context, state unitState, files []string, command startCommand, now bool) error {
 	if os.Geteuid() != 0 {
 		i.say("Not asked:          whether systemd can start %s, which takes root.", i.executable)
@@ -45,8 +45,8 @@ func (i installation) checkStart(ctx context.Context, state unitState, files []s
 	return nil
 }
 
-// startOrUndo does what systemctl calls start or restart. Where that brings no kubelet back, enable is undone: a node without a kubelet is lost. It
-// is not undone where a supervisor ran the kubelet before.
+// startOrUndo does what systemctl calls start or restart. Where that brings no kubelet back, enable is undone: a node without a kubelet is
+// lost. It is not undone where a supervisor ran the kubelet before.
 func (i installation) startOrUndo(ctx context.Context, before unitState) error {
 	does := before.startVerb()
 	_, supervised, _ := supervisor.ReadRecord(i.runDir())
@@ -68,7 +68,7 @@ func (i installation) startOrUndo(ctx context.Context, before unitState) error {
 	return nil
 }
 
-// undo gives the unit back, and says what came of it.
+// undo gives the unit back, and returns what came of it.
 func (i installation) undo(ctx context.Context, because error) error {
 	i.say("Undoing:            no kubelet runs: %v", because)
 	err := i.startAsBefore(ctx)
@@ -180,7 +180,8 @@ func (u unitFiles) awaitKubelet(ctx context.Context, lived bool) (supervisor.Rec
 	}
 }
 
-// runDirNow is the run folder of the supervisor that the unit starts: a drop-in of somebody else may name another one than our file of flags.
+// runDirNow is the run folder of the supervisor that the unit starts: another drop-in may name a folder that differs from the one in our
+// file of flags.
 func (u unitFiles) runDirNow(ctx context.Context) string {
 	state, err := showUnit(ctx, u.unit)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A unit is read twice, by systemd and by us, because systemd tells its words only without their quotes and with their specifiers expanded. enable
-// takes over only what both read.
+// A unit is read twice, by systemd and by us, because systemd shows its command line only without the quotes and with the specifiers
+// expanded. enable takes over only what both read.
 
 // freshState lets systemd read the unit's files again where they have changed since it did.
 func (i installation) freshState(ctx context.Context, state unitState) (unitState, error) {
@@ -107,7 +107,8 @@ func wordPattern(word string) string {
 }
 
 // oneLetter are the escapes of one letter that systemd knows (systemd.syntax(7)); others of one letter are left as they are.
-var oneLetter = map[byte]string{'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\\': `\`, '"': `"`, '\'': "'", 's': " "}
+var oneLetter = map[byte]string{'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\\': `\`, '"': `"`, '\'': "'",
+	's': " "}
 
 // digits are those that come behind the letter of a number, and its base; octal numbers have no letter.
 var digits = map[byte]struct{ count, base int }{'x': {2, 16}, 'u': {4, 16}, 'U': {8, 16}}
@@ -160,7 +161,8 @@ func startWords(value string) string {
 	return words
 }
 
-// inForce tells whether the unit's next start is what our drop-in or unit says, to the word: the file is loaded, and no other file overrides it.
+// inForce reports whether the unit's next start is what our drop-in or unit says, to the word: the file is loaded, and no other file
+// overrides it.
 func (state unitState) inForce(path, content string) bool {
 	commands := addStartCommands(nil, path, []byte(content))
 	if len(commands) != 1 || len(state.StartWords) != 1 || state.NeedDaemonReload {

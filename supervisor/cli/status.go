@@ -29,8 +29,9 @@ func newStatus() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the supervisor on this node does, with or without the API server",
-		Long:  "Show what the supervisor on this node does, or why none runs: it is not enabled, or the kubelet was not restarted since. Exit codes: 0 it runs, 1 it does not, 2 usage.",
-		Args:  noArguments,
+		Long: "Show what the supervisor on this node does, or why none runs: it is not enabled, or the kubelet was not restarted since. Exit " +
+			"codes: 0 it runs, 1 it does not, 2 usage.",
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if format != "" && format != "json" {
 				return usage("--output=%q is not json", format)
@@ -57,7 +58,8 @@ func newStatus() *cobra.Command {
 					units.writeWhyNone(command.Context(), command.OutOrStdout())
 				}
 				for _, unit := range staleUnits(command.Context(), unitFolder) {
-					_, _ = fmt.Fprintf(command.OutOrStdout(), "The ExecStart of %s is another than when it was enabled: run kubelet-supervisor enable, then systemctl restart %s.\n", unit, unit)
+					_, _ = fmt.Fprintf(command.OutOrStdout(), "The ExecStart of %s differs from when it was enabled: run kubelet-supervisor enable, "+
+						"then systemctl restart %s.\n", unit, unit)
 				}
 			}
 			if format == "" && err == nil {
@@ -135,7 +137,8 @@ func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 		row([]string{"Shadowed:", ""}[min(i, 1)], "%s%s", field, map[bool]string{true: " (our own reading)"}[field.Inferred])
 	}
 	if r.Trial != nil {
-		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second), time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)
+		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second),
+			time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)
 	}
 	if r.LastChange != nil {
 		change := r.LastChange.Shown()

@@ -30,8 +30,8 @@ var startedAs = func() string {
 	return calledBy(os.Args[0], executable)
 }()
 
-// calledBy gives the path that a program was called by, for a link there may lead to another version later. It is the program's own where the
-// other does not lead to it.
+// calledBy returns the path that a program was called by, because a link there may lead to another version later. It is the program's own
+// where the other does not lead to it.
 func calledBy(name, executable string) string {
 	path, err := exec.LookPath(name) // as a shell does
 	if err == nil {
@@ -70,7 +70,8 @@ func successor() *supervisor.Successor {
 // flags were found good before.
 func selfCheck(to io.Writer, version, handover string) error {
 	if handover != supervisor.HandoverVersion {
-		return usage("this is version %s, which takes over from handover %s and not from %q: restart instead of reloading", version, supervisor.HandoverVersion, handover)
+		return usage("this is version %s, which takes over from handover %s and not from %q: restart instead of reloading", version,
+			supervisor.HandoverVersion, handover)
 	}
 	_, err := fmt.Fprintln(to, selfCheckAnswer)
 	return err

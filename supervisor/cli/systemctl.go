@@ -40,7 +40,7 @@ func (u unitState) startVerb() string {
 	return "start"
 }
 
-// startsAtBoot tells whether something starts the unit that the next boot will still have.
+// startsAtBoot reports whether something starts the unit that the next boot will still have.
 func (u unitState) startsAtBoot() bool {
 	return u.Enabled || u.value("UnitFileState") != "enabled-runtime" && u.value("WantedBy")+u.value("RequiredBy") != ""
 }
@@ -49,7 +49,8 @@ func (u unitState) startsAtBoot() bool {
 func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
 
 // unitProperties are those that are asked for.
-var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "ExecStopPost", "UnitFileState", "NeedDaemonReload",
+var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "ExecStopPost",
+	"UnitFileState", "NeedDaemonReload",
 	"MainPID", "StatusText", "WantedBy", "RequiredBy", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
 
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {
@@ -83,11 +84,12 @@ func (u unitState) environmentFiles() (patterns []string) {
 	return patterns
 }
 
-// oldestSystemd is that of RHEL 8. Before 231 the watchdog of a kubelet that runs alone cannot be turned off, before 230 a unit can end as failed for
-// good, and before 235 the record of which kubelet runs is gone with the supervisor.
+// oldestSystemd is that of RHEL 8. Before 231 the watchdog of a kubelet that runs alone cannot be turned off, before 230 a unit can end as
+// failed for good, and before 235 the record of which kubelet runs is gone with the supervisor.
 const oldestSystemd = 239
 
-// checkSystemd refuses a systemd under which the drop-in would take kubelets away. One that does not tell its version is none that is known to.
+// checkSystemd refuses a systemd under which the drop-in would take kubelets away. One that does not tell its version is none that is known
+// to.
 func checkSystemd(ctx context.Context) error {
 	words, err := systemctl(ctx, "--version")
 	if err != nil {
@@ -99,12 +101,13 @@ func checkSystemd(ctx context.Context) error {
 	}
 	digits, _, _ := strings.Cut(fields[1], ".")
 	if number, err := strconv.Atoi(digits); err == nil && number < oldestSystemd {
-		return fmt.Errorf("this node has systemd %d, and the supervisor's unit needs %d or later: an older one does not know settings that keep the kubelet running", number, oldestSystemd)
+		return fmt.Errorf("this node has systemd %d, and the supervisor's unit needs %d or later: an older one does not know settings that "+
+			"keep the kubelet running", number, oldestSystemd)
 	}
 	return nil
 }
 
-// systemctl runs one command of systemd's and gives what it says; its error has systemctl's own words.
+// systemctl runs one command of systemd's and returns its output; its error has systemctl's message.
 func systemctl(ctx context.Context, arguments ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "systemctl", arguments...)

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 )
 
-// twinUnit has the files of the kubelet's unit without our drop-in: where ours is in force, systemd shows only our line. It is never started.
+// twinUnit has the files of the kubelet's unit without our drop-in: where ours is in force, systemd shows only our line. It is never
+// started.
 const twinUnit = "kubelet-supervisor-twin.service"
 
 // readTwin lets systemd read the files as they are without our drop-in, and gives the words that it would start.

@@ -22,7 +22,7 @@ type startCommand struct {
 	number int    // of the line in it
 }
 
-// at is where the command is to be found.
+// at is where the command can be found.
 func (c startCommand) at() string { return fmt.Sprintf("%s:%d", c.source, c.number) }
 
 // readStartCommand finds the command that counts in the files of a unit, which come in systemd's own order: a later ExecStart adds,
@@ -38,7 +38,8 @@ func readStartCommand(files []string) (startCommand, error) {
 	}
 	switch len(commands) {
 	case 0:
-		return startCommand{}, fmt.Errorf("%s have 0 ExecStart lines that count; only a unit with one can be taken over", strings.Join(files, ", "))
+		return startCommand{}, fmt.Errorf("%s have 0 ExecStart lines that count; only a unit with one can be taken over",
+			strings.Join(files, ", "))
 	case 1:
 		return commands[0], commands[0].check()
 	}
@@ -46,7 +47,8 @@ func readStartCommand(files []string) (startCommand, error) {
 	for _, c := range commands {
 		places = append(places, c.at())
 	}
-	return startCommand{}, fmt.Errorf("%s have %d ExecStart lines that count; only a unit with one can be taken over", strings.Join(places, ", "), len(commands))
+	return startCommand{}, fmt.Errorf("%s have %d ExecStart lines that count; only a unit with one can be taken over",
+		strings.Join(places, ", "), len(commands))
 }
 
 // addStartCommands adds those of a file to what counted before it.
@@ -80,7 +82,8 @@ func (c startCommand) check() error {
 	case name == "kubelet-supervisor":
 		return fmt.Errorf("%s runs kubelet-supervisor already: remove it first", c.at())
 	case !strings.Contains(name, "kubelet"):
-		return fmt.Errorf("%s starts %s: only a kubelet's own command line can be taken over, for its last flag has to be the kubelet's", c.at(), program)
+		return fmt.Errorf("%s starts %s: ExecStart must run the kubelet directly, because the supervisor appends --config", c.at(),
+			program)
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s names a kubelet that cannot be run: %w", c.at(), err)
@@ -93,7 +96,7 @@ func (c startCommand) check() error {
 	return nil
 }
 
-// program is the first word of a line that is one command.
+// program returns the first word, where the line is one command.
 func (c startCommand) program() (string, error) {
 	words, err := splitWords(c.line)
 	switch {

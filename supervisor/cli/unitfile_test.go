@@ -68,7 +68,7 @@ func TestTheStartCommandOfAUnit(t *testing.T) {
 		"taken back":                             {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=\n"}, error: "have 0 ExecStart lines"},
 		"another name for the program":           {files: []string{"[Service]\nExecStart=@" + kubelet + " kubelet\n"}, error: "with one of @ : |"},
 		"variables that are not expanded":        {files: []string{"[Service]\nExecStart=:" + kubelet + " $A\n"}, error: "with one of @ : |"},
-		"a shell":                                {files: []string{"[Service]\nExecStart=/bin/sh -c 'exec " + kubelet + "'\n"}, error: "starts /bin/sh: only a kubelet's own command line"},
+		"a shell":                                {files: []string{"[Service]\nExecStart=/bin/sh -c 'exec " + kubelet + "'\n"}, error: "starts /bin/sh: ExecStart must run the kubelet directly"},
 		"the supervisor, put there by hand":      {files: []string{"[Service]\nExecStart=/usr/local/bin/kubelet-supervisor run -- " + kubelet + "\n"}, error: "runs kubelet-supervisor already: remove it first"},
 		"a kubelet that is not there":            {files: []string{"[Service]\nExecStart=/absent/kubelet\n"}, error: "names a kubelet that cannot be run"},
 	} {

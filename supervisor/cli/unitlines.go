@@ -14,7 +14,7 @@ type unitLine struct {
 	text   string
 }
 
-// serviceValues gives what the [Service] section assigns to a name (systemd.syntax(7)).
+// serviceValues returns what the [Service] section assigns to a name (systemd.syntax(7)).
 func serviceValues(data []byte, name string) (values []unitLine) {
 	section := ""
 	for _, line := range logicalLines(data) {
@@ -33,8 +33,9 @@ func serviceValues(data []byte, name string) (values []unitLine) {
 // byteOrderMark is what some editors put in front of a file. systemd passes over one, and so do we.
 const byteOrderMark = "\uFEFF"
 
-// logicalLines joins lines as systemd does (config_parse in its conf-parser.c): a line goes on where an odd number of backslashes ends it, the last
-// of which becomes a blank. Comments are left out, also those between lines that are joined. A backslash with a blank behind it joins nothing.
+// logicalLines joins lines as systemd does (config_parse in its conf-parser.c): a line goes on where an odd number of backslashes ends it,
+// the last of which becomes a blank. Comments are left out, also those between lines that are joined. A backslash with a blank behind it
+// joins nothing.
 func logicalLines(data []byte) (lines []unitLine) {
 	joined, number, marked := unitLine{}, 0, false
 	for raw := range bytes.Lines(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))) {
@@ -66,7 +67,7 @@ func firstOf(line string) string {
 	return line[:min(1, len(line))]
 }
 
-// endsEscaped tells that the last character is a backslash which no other one escapes.
+// endsEscaped reports whether the last character is a backslash which no other one escapes.
 func endsEscaped(text string) bool {
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))
 	return backslashes%2 == 1

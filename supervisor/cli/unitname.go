@@ -27,7 +27,8 @@ var unitTypes = regexp.MustCompile(`\.(service|socket|target|device|mount|automo
 // checkExecutable refuses a path that means something else in a unit: blanks and quotes part words, and the others are expanded.
 func (u unitFiles) checkExecutable() error {
 	if strings.ContainsAny(u.executable, " \t\n\r\"'\\%$") {
-		return fmt.Errorf("the program's path is %q, which a unit cannot name: move the program, or call it by a link to it, such as /usr/local/bin/kubelet-supervisor", u.executable)
+		return fmt.Errorf("the program's path is %q, which a unit cannot name: move the program, or call it by a link to it, such as "+
+			"/usr/local/bin/kubelet-supervisor", u.executable)
 	}
 	return nil
 }

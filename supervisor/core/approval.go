@@ -8,25 +8,26 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// An approval lets one held change through, once (rule 22). It is spent before anything moves: who is killed in between asks again.
+// An approval lets one held change through, once (rule 22). It is spent before anything moves, so a supervisor that is killed in between
+// asks again.
 
 // HeldChange is a change that waits, and what its approval is made of. It is kept over restarts, so that an approval that was read from the
 // Node stays good.
 type HeldChange struct {
 	Runs  string        `json:"runs,omitempty"`  // content of what runs
 	To    string        `json:"to,omitempty"`    // content of what is to run
-	Asked string        `json:"asked,omitempty"` // content that was asked for: another one than To where that is refused
+	Asked string        `json:"asked,omitempty"` // content that was asked for: differs from To where that is refused
 	Nonce string        `json:"nonce,omitempty"`
 	Named []nodev1.Loss `json:"named,omitempty"` // the pods that it has named: who approves has read of these
 	AsOf  time.Time     `json:"asOf,omitzero"`   // when the newest of them was
 	// Obstacles are the kinds that it has named.
 	Obstacles []ObstacleKind `json:"obstacles,omitempty"`
-	Spent     bool           `json:"spent,omitempty"` // its approval was: it lets nothing through any more that it has not yet
+	Spent     bool           `json:"spent,omitempty"` // its approval was: it lets nothing else through
 	// Wasted is an approval of the same change that was spent, and had no effect.
 	Wasted string `json:"wasted,omitempty"`
 }
 
-// namedMost bounds the pods that a hold has named and would not lose any more.
+// namedMost bounds the pods that a hold has named and that the change would no longer kill.
 const namedMost = 500
 
 func (h HeldChange) approval() nodev1.Approval {
@@ -36,7 +37,7 @@ func (h HeldChange) approval() nodev1.Approval {
 	return nodev1.NewApproval(h.Runs, h.To, h.Nonce)
 }
 
-// isHold tells whether the hold on record is that of the change.
+// isHold reports whether the hold on record is that of the change.
 func (h *Held) isHold(c Change) bool {
 	return h.Hold.Runs == c.Runs && h.Hold.To == c.Content
 }
@@ -49,15 +50,16 @@ func (h *Held) approval(c Change) nodev1.Approval {
 	return h.Hold.approval()
 }
 
-// isApproved: a person has approved the change. With pods that were named before, only a fresh look can tell that there are no others,
-// as long as there is one to be had.
+// isApproved reports whether a person has approved the change. With pods that were named before, only a fresh look can show that there are
+// no others, as long as a look is possible.
 func (h *Held) isApproved(settings Settings, c Change) bool {
 	given, acceptsAny := h.approval(c).GivenBy(h.Consent)
 	cannotBeKnown := h.foresaw(c) && !h.Outlook.Known && h.Outlook.WaitsFor == ""
 	return given && (acceptsAny || settings.Disruption == Allow || h.Outlook.Known || cannotBeKnown || len(h.Hold.Named) == 0)
 }
 
-// isLetThrough: the approval of the change was spent, and the change is being made. It can be taken back until the kubelet is stopped.
+// isLetThrough reports whether the approval of the change was spent and the change is being made. The change can be cancelled until the
+// kubelet is stopped.
 func (h *Held) isLetThrough(c Change) bool {
 	given, _ := h.Hold.approval().GivenBy(h.Consent)
 	return given && h.LetThrough && h.isHold(c)
@@ -73,7 +75,7 @@ func spendApproval(s *State) *move {
 	return &move{kind: perform, action: Save{Durable: d, spends: true}}
 }
 
-// learnSpent: the approval is spent on the disk, whatever has happened meanwhile.
+// learnSpent records that the approval is spent on the disk, whatever has happened since the write began.
 func (h *Held) learnSpent(saved Durable) {
 	h.Approval = saved.Approval
 	if h.Hold.Nonce == saved.Hold.Nonce {
@@ -88,8 +90,8 @@ func (h *Held) learnConsented(e Consented) {
 	}
 }
 
-// keepHold opens the hold of a change that has to wait, and gives it another nonce when a look names a pod that it has not named: who
-// approved has not read of that one.
+// keepHold opens the hold of a change that has to wait, and gives it another nonce when a look names a pod that it has not named, because
+// the user who approved has not read of that one.
 func keepHold(s *State) {
 	nonce := s.nonce
 	s.nonce = ""
@@ -142,7 +144,7 @@ func (h *Held) name(wall time.Time, more []nodev1.Loss) {
 	h.Hold.AsOf = wall
 }
 
-// whyNotApproved says what is wrong with the value of the annotation; empty where there is none, or it is given.
+// whyNotApproved returns what is wrong with the value of the annotation; empty where there is none, or it is given.
 func (h *Held) whyNotApproved(settings Settings, c Change) string {
 	given, _ := h.approval(c).GivenBy(h.Consent)
 	value := "annotation allow-disruption=" + h.Consent

@@ -18,7 +18,7 @@ func (d *drive) expectApproved(e Event) {
 	d.learn(e)
 	stop, is := d.step.Do.(Stop)
 	s := d.s
-	if !is || stop.Hung != "" || s.Stopping || s.Disruption != Hold || !runsUnblamed(&s) || nothingToKeep(&s) {
+	if !is || stop.Hung != "" || s.Stopping || s.Disruption != Hold || !runsWithoutFailure(&s) || noHealthyFallback(&s) {
 		return
 	}
 	change := HoldTold{Runs: s.contentRun(), To: s.contentOf(wanted(&s))}

@@ -39,7 +39,7 @@ func expect(s *State, a Assigned, waited time.Duration) {
 	s.PendingNumber++
 }
 
-// savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
+// savesAssignment reports whether an assignment is being written. It will hold, and one that comes in the meantime has to replace it.
 func savesAssignment(s *State) bool {
 	save, is := s.Doing.(Save)
 	return is && save.assigned != nil
@@ -89,7 +89,8 @@ func learnCleared(s *State, e Cleared) {
 	s.Shadowed, s.NodeGone = false, false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
-			s.event(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
+			s.event(corev1.EventTypeWarning, "AssignmentLost",
+				"the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
 		}
 		s.Lost, s.Observed = true, &s.Text
 		return
@@ -107,7 +108,8 @@ func learnCleared(s *State, e Cleared) {
 func applyReset(s *State) {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.restore(Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}})
+	s.restore(Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews,
+		Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}})
 	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 
@@ -127,7 +129,7 @@ func learnRetry(s *State, e Retry) {
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Content == AnyContent })
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
-	s.Outlook.Due = true // what is held is looked at again, and is said to be held meanwhile
+	s.Outlook.Due = true // what is held is looked at again, and is reported as held until then
 	s.Unanswered = slices.Clone(s.Unanswered)
 	for i := range s.Unanswered {
 		s.Unanswered[i].At, s.Unanswered[i].Tries = 0, 0
@@ -147,7 +149,7 @@ func learnProved(s *State, e Proved) {
 	case e.Unanswered:
 		s.learnUnanswered(s.Now, e)
 	case e.NoMorePreflight:
-		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
+		// Whatever this kubelet said, it cannot be asked: the trial has to show it.
 		e.Outcome, s.Environment = kubeletconfig.Unknown, ""
 		s.Proofs = newest(s.Proofs, Proof{Content: AnyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():

@@ -6,7 +6,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// act gives the one action that brings what runs closer to what should; nil when there is none.
+// act returns the one action that brings what runs closer to what should run; nil when there is none.
 func act(s *State, next move) Action {
 	if next.kind == busy {
 		return nil
@@ -18,19 +18,19 @@ func act(s *State, next move) Action {
 		applyReset(s)
 		next = target(s)
 	}
-	if takenAndWaits(s) {
-		giveBack(s)
+	if heldAfterAdoption(s) {
+		revertAdoption(s)
 	}
 	return commit(s, next)
 }
 
-// commit pays for a move before it is made: the try is counted and durable, the change is told.
+// commit pays for a move before it is made: the try is counted and durable, and the change is reported.
 func commit(s *State, next move) Action {
 	switch next.kind {
 	case perform:
 		return next.action
 	case stay:
-		s.Trial.giveBackParked()
+		s.Trial.refundParked()
 		return saveIfDirty(s)
 	case end:
 		return commitEnd(s)
@@ -39,7 +39,7 @@ func commit(s *State, next move) Action {
 	case startChild:
 		return commitStart(s, next.want)
 	case keepChild:
-		s.Trial.giveBackParked()
+		s.Trial.refundParked()
 		resume(s)
 		return planSpareTime(s)
 	}
@@ -68,13 +68,13 @@ func commitStop(s *State, want *Version) Action {
 	if do := saveIfDirty(s); do != nil {
 		return do
 	}
-	if runsUnblamed(s) {
+	if runsWithoutFailure(s) {
 		beginAnyChange(s)
 	}
 	announce(s, want)
 	s.PodsLost, s.HoldTold = "", HoldTold{}
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
-	return Stop{Looked: runsUnblamed(s) && s.Outlook.Change == s.changeTo(want)}
+	return Stop{Looked: runsWithoutFailure(s) && s.Outlook.Change == s.changeTo(want)}
 }
 
 // commitStart starts want, once no state file is in its way (rule 17). A disk that cannot be written does not hold up a start that
@@ -89,7 +89,8 @@ func commitStart(s *State, want *Version) Action {
 	if Same(want, s.goal()) && !Same(want, s.Active) {
 		beginAnyChange(s)
 	}
-	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: s.needsTrial(want, s.OnDisk), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
+	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: s.needsTrial(want, s.OnDisk), Kubelet: s.OnDisk, Local: s.Local,
+		Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
 	if s.Parked != nil {
 		start.Waits = true
 		return start
@@ -114,15 +115,15 @@ func saveIfDirty(s *State) Action {
 	return Save{Durable: s.durable()}
 }
 
-// announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer
-// assignment is refused. A rollback has an event of its own.
+// announce reports an intended restart with upstream's message, by what then starts; also one that ends a trial because a newer assignment
+// is refused. A rollback has an event of its own.
 func announce(s *State, want *Version) {
 	if Same(want, s.Assigned) || s.Child.Version == nil || usable(s, s.Child.Version) {
 		s.event(corev1.EventTypeNormal, "KubeletConfigChanged", changeMessage(want))
 	}
 }
 
-// event tells of something on the Node. Of a message that is too long the last part stays.
+// event reports something on the Node. A message that is too long keeps its last part.
 func (s *State) event(kind, reason string, message ...string) {
 	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: bounded.Parts(messageLimit, message...)})
 }

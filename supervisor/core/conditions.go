@@ -18,7 +18,7 @@ import (
 // well: nothing becomes last known good because of what is not known.
 const (
 	lookEvery     = time.Minute      // at the Node of a kubelet on trial
-	lookRetryMost = 10 * time.Second // where a look has told nothing; less for a short trial
+	lookRetryMost = 10 * time.Second // where a look had no result; less for a short trial
 	lookBefore    = 5 * time.Minute  // at the Node of any other, while a change is in sight
 	lookPause     = time.Second      // between two looks
 	measuredBy    = 20 * time.Second // after its start a kubelet has posted what it has measured; the trial's length where that is less
@@ -56,14 +56,14 @@ func ConditionsOf(node *corev1.Node) Conditions {
 	return found
 }
 
-// NodeLooks is what the looks at the Node have told of the present child.
+// NodeLooks is what the looks at the Node have shown of the present child.
 type NodeLooks struct {
 	Conditions               // as the child has posted them
 	At         time.Duration // of the newest look that knew them
 	Bads       int           // how many looks in a row have found a condition worse than before the trial
 	Tried      time.Duration // of the newest look that was answered, or failed
 	Next       time.Duration // when the next look is due
-	Problem    string        // why an API server that answers tells nothing
+	Problem    string        // why the answer of an API server is of no use
 	Waiting    string        // pods that came in the trial and have not been started yet, where none has been
 }
 
@@ -104,7 +104,8 @@ func learnConditions(s *State, e ConditionsSeen) {
 	}
 }
 
-// countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
+// countBads counts the looks in a row with a bad condition. A kubelet that has just started is not Ready for a moment, so the first such
+// look is not reported, and the next one follows soon.
 func countBads(s *State) {
 	n := &s.Node
 	if !s.OnTrial() || s.Trial.worse(s.Node) == "" {
@@ -148,7 +149,7 @@ func mayLook(s *State) bool {
 	return !s.Standalone && s.judges() && s.Child.Alive && !s.looking
 }
 
-// lookDue is when the Node is to be looked at; never where nothing is to be learned from it.
+// lookDue returns when the next look at the Node is due; never where a look would show nothing.
 func lookDue(s *State) time.Duration {
 	n := &s.Node
 	due := max(n.Next, n.Tried+lookPause)
@@ -163,7 +164,7 @@ func lookDue(s *State) time.Duration {
 	return due
 }
 
-// changeInSight: a configuration is about to be started that would be on trial.
+// changeInSight reports whether a configuration is about to be started that would be on trial.
 func changeInSight(s *State) bool {
 	want := wanted(s)
 	if s.Pending != nil {
@@ -176,12 +177,14 @@ func changeInSight(s *State) bool {
 	return !held
 }
 
-// lookRetry is how long a look stays fresh, and how soon one that told nothing is made again.
+// lookRetry returns how long a look stays fresh, and how soon one without a result is made again.
 func lookRetry(s *State) time.Duration {
 	return min(lookRetryMost, max(time.Second, s.TrialPeriod/10))
 }
 
-// nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
+// nodeIsFine reports whether a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has
+// measured.
 func nodeIsFine(s *State) bool {
-	return s.Node.Known && s.hasMeasured(s.Settings, s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
+	return s.Node.Known && s.hasMeasured(s.Settings, s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" &&
+		s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }

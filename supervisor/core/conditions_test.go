@@ -222,7 +222,7 @@ func TestConditionsInATrial(t *testing.T) {
 		{"one that has just come is waited for", func(d *drive) {
 			d.assign("good").pass(9 * time.Minute)
 			d.came = PodStarts{Known: true, Waiting: "a/b"}
-			d.pass(2 * time.Minute).expect(inTrial).expectMessage("in reach and a pod that has come meanwhile was seen to be started: a/b")
+			d.pass(2 * time.Minute).expect(inTrial).expectMessage("in reach and a pod that has come since then was seen to be started: a/b")
 			d.came = PodStarts{Known: true, Started: true}
 			d.pass(lookRetryMost)
 		}, goodActive, ""},

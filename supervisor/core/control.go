@@ -9,12 +9,13 @@ import (
 // The control (rule 8): after a failure the fallback runs, and its fate decides what is to blame. Healthy for long enough, the
 // suspects are rejected; failing as well, they are excused, and tried again once the fallback has been healthy.
 
-// inControl tells whether the child is the control of a suspect.
+// inControl reports whether the child is the control of a suspect.
 func inControl(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(wanted(s))
 }
 
-// controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.
+// controlNeedsLease reports whether the suspect failed by its Lease: then only the fallback's Lease decides whether it is judged, and tried
+// again.
 func controlNeedsLease(s *State) bool {
 	if s.Standalone || !inControl(s) {
 		return false
@@ -22,7 +23,7 @@ func controlNeedsLease(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost })
 }
 
-// controlIsOfPort: the suspect's healthz port was another process's, so a fallback whose port is fails the same way.
+// controlIsOfPort reports whether another process had the suspect's healthz port. A fallback whose port is taken fails the same way.
 func controlIsOfPort(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == PortHeld })
 }

@@ -4,8 +4,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// Decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
-// nothing outside its result. It works in four movements, and notes for people what came of them.
+// Decide takes the state and one event and returns the next state and what to do about it. Only the loop calls it, one event at a time. It
+// is pure: it reads no clock and changes nothing outside its result, not even what the given state points to. It works in four movements,
+// and notes for people what came of them.
 func Decide(s State, at Moment, e Event) (State, Step) {
 	learn(&s, at, e)
 	judge(&s)
@@ -46,7 +47,7 @@ func follow(s *State) {
 	followReason(s)
 }
 
-// hear takes what the event tells.
+// hear records what the event says.
 func hear(s *State, event Event) {
 	giveUpQuestion(s, event)
 	switch e := event.(type) {
@@ -132,7 +133,7 @@ func boot(s *State, e Booted) {
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
 	learnCluster(s, e.Cluster)
-	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
+	// A kubelet that could not answer is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == kubeletconfig.Unknown && p.Content != AnyContent })
 	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
 	s.Limits = without(s.Limits, func(k KeptLimit) bool { return k.BootID != s.BootID || s.BootID == "" })
@@ -162,7 +163,7 @@ func learnSaved(s *State, e Saved) {
 		return
 	}
 	adopt(s, *save.assigned)
-	if s.Pending != nil && s.PendingNumber == save.number { // else something newer was heard meanwhile
+	if s.Pending != nil && s.PendingNumber == save.number { // else something newer has come since
 		s.Pending, s.Observed, s.Sync = nil, &save.assigned.Text, nil
 	}
 }
@@ -251,7 +252,7 @@ func settled(s *State) bool {
 	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(wanted(s))
 }
 
-// newestOf finds the newest source with the content of v (active in docs/reference/contract.md).
+// newestOf returns the newest source with the content of v (active in docs/reference/contract.md).
 func newestOf(s *State, v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
 		if Same(known, v) {

@@ -1,4 +1,4 @@
-// Package decide is the pure core: which configuration the kubelet should run, and the one thing to do next.
+// Package core is the pure core: which configuration the kubelet should run, and the one thing to do next.
 //
 // Two functions are all of it. [Decide] takes the state and one event, and gives the next state and at most one blocking action.
 // [Report] says what the Node should show of a state. Time comes as a number in the event; due times leave as a number in the step.

@@ -20,7 +20,7 @@ func due(s *State) time.Duration {
 	return first
 }
 
-// dueToLearn: an edit that settles, the turn of a merge, a look at the Node.
+// dueToLearn returns the due times of knowledge: an edit that settles, the turn of a merge, a look at the Node.
 func dueToLearn(s *State) []time.Duration {
 	list := []time.Duration{lookDue(s)}
 	if s.Edit != nil {
@@ -32,7 +32,8 @@ func dueToLearn(s *State) []time.Duration {
 	return list
 }
 
-// dueToJudge: health that counts, the end of a trial or a control, and a kubelet that is not healthy in time.
+// dueToJudge returns the due times of verdicts: health that counts, the end of a trial or a control, and a kubelet that is not healthy in
+// time.
 func dueToJudge(s *State) []time.Duration {
 	c := s.Child
 	if !s.judges() || !c.Alive {
@@ -59,7 +60,7 @@ func dueToJudge(s *State) []time.Duration {
 	return list
 }
 
-// dueToAct: what was put off until a time. While an action is under way its answer comes first.
+// dueToAct returns the due times of actions that were put off. While an action is under way its answer comes first.
 func dueToAct(s *State) []time.Duration {
 	if s.Doing != nil {
 		return nil
@@ -83,7 +84,7 @@ func dueToAct(s *State) []time.Duration {
 	return list
 }
 
-// dueToTell: what is said differently after a time.
+// dueToTell returns when the report changes because of the time.
 func dueToTell(s *State) []time.Duration {
 	var list []time.Duration
 	if s.Unsettled >= 0 {

@@ -10,7 +10,7 @@ import (
 
 // The core is asked again when it says so, and that is soon enough: whoever asks sooner gets no action, no event and no other report.
 func TestNothingHappensBeforeItIsDue(t *testing.T) {
-	for seed := range lives(t, 50) {
+	for seed := range lives(t, 30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 2))

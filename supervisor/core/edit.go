@@ -13,14 +13,14 @@ const (
 	editPeriod = 10 * time.Second // between two edits that are taken, and the most that the newest one waits
 )
 
-// expectQuiet says when the edit that has just come is taken.
+// expectQuiet decides when the edit that has just come is taken.
 func expectQuiet(s *State) {
 	if s.Edit == nil {
 		s.SettlesBy = s.Now + editPeriod
 	}
 	quiet := s.Now + editQuiet
 	if s.Sync != nil || !s.Child.Healthy || s.Assigned != nil && !usable(s, s.Assigned) {
-		quiet = s.Now // it may be what mends it
+		quiet = s.Now // it may be what fixes it
 	}
 	s.SettlesAt = min(max(quiet, s.NextEdit), s.SettlesBy)
 }
@@ -33,7 +33,7 @@ func takeEdit(s *State) {
 	}
 }
 
-// spread is how long a node waits with an edit, so that not every node that shares the ConfigMap restarts its kubelet at once.
+// spread returns how long a node waits with an edit, so that not every node that shares the ConfigMap restarts its kubelet at once.
 func spread(nodeUID, resourceVersion string, over time.Duration) time.Duration {
 	if over <= 0 {
 		return 0

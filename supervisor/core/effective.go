@@ -7,9 +7,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// recognise takes what runs for what should run, where by the kubelet's own words both come to the same effective configuration: the same
-// binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
-// them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
+// recognise takes what runs for what should run, where the kubelet itself reports the same effective configuration for both: the binary and
+// the command line are the same, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and
+// with them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
 func recognise(s *State) {
 	c, want := s.Child, wanted(s)
 	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
@@ -44,7 +44,8 @@ func carryOver(s *State, want *Version) {
 	}
 }
 
-// ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
+// ShadowedFields returns the fields of the assigned configuration that the kubelet does not run with; own says that this is the
+// supervisor's reading, not the kubelet's.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
 	p := assignedProof(s)
 	if p == nil {
@@ -53,7 +54,7 @@ func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
 	return p.Shadowed, p.Effective == ""
 }
 
-// shadowWarning is empty when there are none.
+// shadowWarning returns the warning about shadowed fields; empty when there are none.
 func shadowWarning(s *State) string {
 	fields, own := s.ShadowedFields()
 	if len(fields) == 0 {

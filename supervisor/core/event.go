@@ -49,12 +49,12 @@ type (
 		Text    string // empty or "local"
 		NodeUID string
 	}
-	// SyncFailed is an assignment that is malformed or cannot be had.
+	// SyncFailed is an assignment that is malformed or cannot be read.
 	SyncFailed struct {
 		Problem Problem
 		Text    string
 	}
-	// NodeGone: the Node does not exist. What it said last is not known to hold any more.
+	// NodeGone says that the Node does not exist. What it said last may no longer hold.
 	NodeGone struct{}
 	// Retry asks to try a rejected configuration again. An empty Value is a request from the node itself, always new.
 	Retry struct{ Value string }
@@ -72,8 +72,8 @@ type (
 	Foreseen struct {
 		Change
 		Known    bool          // all that there is to know was answered
-		WaitsFor string        // who has not answered, in one line; empty = nobody is waited for
-		Lost     int           // running pods that would certainly be killed, or started anew
+		WaitsFor string        // what has not answered, in one line; empty = nothing is waited for
+		Lost     int           // running pods that would certainly be killed, or started again
 		Losses   []nodev1.Loss // which
 		InDoubt  []nodev1.Loss // that may be killed, and may not
 		Words    string        // which, in one line
@@ -81,20 +81,20 @@ type (
 		Nonce    string        // random, for a hold that needs one
 
 		Obstacles []Obstacle // to any start with what is to run
-		Unseen    bool       // what is to run was not told, so that not all obstacles were looked for
+		Unseen    bool       // what is to run was not known, so not all obstacles were looked for
 	}
-	// ObstaclesSeen tells what the start of a kubelet with what runs now would meet.
+	// ObstaclesSeen brings what the start of a kubelet with what runs now would meet.
 	ObstaclesSeen struct{ Obstacles []Obstacle }
-	// Asked answers Ask; Open: it was not answered, and is to be asked again.
+	// Asked answers Ask; Open: it was not answered, and must be asked again.
 	Asked struct{ Open bool }
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
-	// PodsLost tells what a restart has cost that was not foreseen.
+	// PodsLost brings what a restart has cost that was not foreseen.
 	PodsLost struct {
 		Words string
-		New   map[string]int // of them were not told of before, by the reason that the kubelet gave; "" where it gave none
+		New   map[string]int // of them were not reported before, by the reason that the kubelet gave; "" where it gave none
 	}
-	// Reported tells that the Node says what came of the change that began then.
+	// Reported says that the Node shows the outcome of the change that began then.
 	Reported struct{ Began time.Time }
 	// ParkEnded answers Park: the kubelet waits at the lock, or it does not and is gone.
 	ParkEnded struct {
@@ -122,24 +122,24 @@ type (
 		Unrenderable bool                      // the version's file could not be made: the kubelet itself is not to blame
 		NoRoom       bool                      // for one more process
 		Delay        time.Duration             // backoff before the next try when Err is set
-		InTheWay     []kubeletconfig.StateFile // nothing was started, for these files are of another policy
-		Limits       []LimitSeen               // nothing was started, for these limits are to be recorded or written back before
+		InTheWay     []kubeletconfig.StateFile // nothing was started, because these files are of another policy
+		Limits       []LimitSeen               // nothing was started, because these limits must be recorded or written back before
 		Locked       bool                      // it holds the lock for as long as it lives
 		Gone         bool                      // what had waited for this had ended before: nothing was started
 	}
-	// Healthy and Unhealthy tell of changes in the child's health.
+	// Healthy and Unhealthy are changes in the child's health.
 	Healthy   struct{}
 	Unhealthy struct{ Words string }
-	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
+	// PortSeen names the other process that has the healthz port of a child that was never healthy; empty = none is known now.
 	// Shared: the fallback has the same port.
 	PortSeen struct {
 		HeldBy string
 		Shared bool
 	}
-	// NotInUse tells that the kubelet that runs is another one than the child should be, or was not started with its configuration: what its
-	// command line says (rule 25). Without Words nothing is known against it any more.
+	// NotInUse says that the kubelet that runs differs from the one that the child should be, or was not started with its configuration, by
+	// its command line (rule 25). Without Words nothing is known against it now.
 	NotInUse struct{ Words string }
-	// Hung is a child that has fed its watchdog and does not any more.
+	// Hung is a child that has fed its watchdog and no longer does.
 	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.
 	ChildExited struct {
@@ -155,29 +155,29 @@ type (
 	// LeaseSeen is a look at the kubelet's Lease.
 	LeaseSeen struct {
 		Reachable     bool
-		RenewedBefore bool          // at the first look at the present child: renewTime is another one than at the last look at the one before
-		Renewed       bool          // renewTime is another one than at the last look that the present child had
+		RenewedBefore bool          // at the first look at the present child: renewTime differs from that at the last look at the one before
+		Renewed       bool          // renewTime differs from that at the last look at the present child
 		Duration      time.Duration // the Lease's own; 0 = unknown
 		Problem       string        // why an API server that answers tells nothing
 	}
 	// ConditionsSeen is a look at the Node's conditions, which are not known where the Node could not be read.
 	ConditionsSeen struct {
 		Conditions
-		Posted  bool // by the present child: the heartbeat is another one than before its start
+		Posted  bool // by the present child: the heartbeat differs from the one before its start
 		Before  bool // by a kubelet before it: the heartbeat is still the same
 		Pods    PodStarts
 		Problem string // why an API server that answers tells nothing
 	}
-	// LocalChanged tells what the kubelet and the local files are now.
+	// LocalChanged brings what the kubelet and the local files are now.
 	LocalChanged struct {
 		Kubelet kubeletconfig.Identity
 		Local   string
 	}
-	// UnitSeen tells the digests of the files, by their paths, from which systemd would start the supervisor now, and what systemd has against
-	// such a start.
+	// UnitSeen brings the digests of the files, by their paths, from which systemd would start the supervisor now, and what systemd has
+	// against such a start.
 	UnitSeen struct {
 		Files  map[string]string
-		Refuse string // in its words; empty: nothing that is known
+		Refuse string // its message; empty: nothing that is known
 	}
 	// FilesSetAside answers SetAside.
 	FilesSetAside struct{ Err error }
@@ -187,7 +187,7 @@ type (
 	ClusterSeen struct{ Keys []string }
 	// Ticked is a due time.
 	Ticked struct{}
-	// HostStopping is the host's shutdown, or that it was called off; StopAsked is ours.
+	// HostStopping is the host's shutdown, or its cancellation; StopAsked is ours.
 	HostStopping struct{ CalledOff bool }
 	StopAsked    struct{}
 )
@@ -195,7 +195,7 @@ type (
 // Step is one decision: at most one blocking action, whose result is an Event.
 type Step struct {
 	Do         Action        // nil = none
-	GaveUp     bool          // the question that was under way: its answer is not waited for, and not to be given
+	GaveUp     bool          // the question that was under way: its answer is not waited for, and must not be given
 	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
 	LookAtNode bool          // once, at its conditions, and in a trial at its pods; answered by ConditionsSeen
@@ -223,7 +223,7 @@ type (
 		Kubelet          kubeletconfig.Identity
 		Local            string
 	}
-	// Foresee finds out what a change would do to running pods: Version (nil = local) in the place of RunsVersion; answered by Foreseen.
+	// Foresee finds out what a change would do to running pods: Version (nil = local) instead of RunsVersion; answered by Foreseen.
 	Foresee struct {
 		Change
 		Version, RunsVersion *Version
@@ -231,7 +231,7 @@ type (
 		MayAsk               bool   // a pre-flight with this kubelet is safe
 		Tries                int    // looks in a row that were not answered
 	}
-	// Ask has the kubelet's program tell what the running kubelet was started with, as long as it can; answered by Asked.
+	// Ask asks the kubelet's program what the running kubelet was started with, as long as it can answer; answered by Asked.
 	Ask struct {
 		Version *Version
 		Kubelet kubeletconfig.Identity
@@ -267,7 +267,7 @@ type (
 		Lock              bool // it is to hold the lock
 		Waits             bool // it has been started, and waits at the lock
 	}
-	// Park starts the next kubelet beside the one that runs, at whose lock it waits; answered by ParkEnded. Runs is what that one was
+	// Park starts the next kubelet next to the one that runs, at whose lock it waits; answered by ParkEnded. Runs is what that one was
 	// started with.
 	Park struct {
 		Version, Fallback, Runs *Version

@@ -26,7 +26,7 @@ func learnExited(s *State, e ChildExited) {
 			s.Trial.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "" && !s.countCleanExit(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.countCleanExit(s.Now, &e): // SIGTERM from another process: restarted at once, counts nothing
 		if trial {
 			s.Trial.refund()
 		}
@@ -74,9 +74,9 @@ func learnExited(s *State, e ChildExited) {
 	countControl(s, gone, control)
 }
 
-// countControl tries what is excused again where local fails time after time, and was never healthy: the other may run where local never does,
-// and no health of local is to be waited for. They take turns then. It does not matter what ended local: its own file may name a container
-// runtime that is not there.
+// countControl tries what is excused again where local fails time after time, and was never healthy: the other may run where local never
+// does, and the health of local is not waited for. They take turns then. It does not matter what ended local: its own file may name a
+// container runtime that is not there.
 func countControl(s *State, gone Child, control bool) {
 	if gone.Version != nil || gone.EverHealthy {
 		return

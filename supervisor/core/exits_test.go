@@ -21,7 +21,7 @@ func TestExits(t *testing.T) {
 			func(d *drive) { d.hangs["slow"] = true; d.assign("slow").pass(time.Second) },
 			func(d *drive) {
 				d.hear(ChildExited{Words: "exit code 0", Delay: 10 * time.Second}).pass(9 * time.Second)
-				d.says(`using current (UID: "uid-of-cm"); exit code 0; it is restarted by itself`).expectDone().pass(time.Second)
+				d.says(`using current (UID: "uid-of-cm"); exit code 0; it is restarted automatically`).expectDone().pass(time.Second)
 			},
 			[]string{"start slow"}, `using current (UID: "uid-of-cm"); the kubelet is not healthy yet; wait, or see the kubelet's log`},
 		{"a clean one leaves nothing of the crash before it", nil,
@@ -63,7 +63,7 @@ func TestExits(t *testing.T) {
 				}
 			},
 			[]string{"start good", "start good", "start good", "start good", "start good", "start good"},
-			`using current (UID: "uid-of-cm"); no runtime; mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration`},
+			`using current (UID: "uid-of-cm"); no runtime; fix the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration`},
 		{"the fifth within 10 min falls back; at ten minutes to the dot, too",
 			func(d *drive) { d.good("good") },
 			func(d *drive) {

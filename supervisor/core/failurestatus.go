@@ -13,7 +13,7 @@ const noExitCode = -1
 // failureLimit bounds what the status document says of a failure, in bytes.
 const failureLimit = 600
 
-// failure is why the newest assignment does not run; nil where nothing is known to be wrong with it.
+// failure returns why the newest assignment does not run; nil where nothing is known to be wrong with it.
 func failure(s *State, f finding) *nodev1.Failure {
 	switch f.reason {
 	case nodev1.ReasonInvalidAssignment:
@@ -42,7 +42,7 @@ func failure(s *State, f finding) *nodev1.Failure {
 	return nil
 }
 
-// failureOn is what speaks against a version; nil where nothing does.
+// failureOn returns what speaks against a version; nil where nothing does.
 func failureOn(s *State, v *Version) *nodev1.Failure {
 	if v == nil {
 		return nil
@@ -65,7 +65,7 @@ func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Fai
 	return failure
 }
 
-// kind is the contract's name of a cause.
+// kind returns the contract's name of a cause.
 func (c Cause) kind() nodev1.FailureKind {
 	switch c {
 	case StartTimeout:

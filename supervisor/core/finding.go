@@ -17,10 +17,11 @@ type finding struct {
 	reason, why, hint string
 }
 
-// findingOf picks the first row that holds.
+// findingOf returns the first row that holds.
 func findingOf(s *State) finding {
 	for _, row := range []func(*State) *finding{
-		findStopping, findOwnFailure, findSync, findEnvironment, findNotInUse, findUnhealthy, findHeld, findAsking, findFallback, findVerdict, findApplying,
+		findStopping, findOwnFailure, findSync, findEnvironment, findNotInUse, findUnhealthy, findHeld, findAsking, findFallback, findVerdict,
+		findApplying,
 		findBrokenLocal, findNextStart,
 	} {
 		if f := row(s); f != nil {
@@ -39,7 +40,8 @@ func findingOf(s *State) finding {
 }
 
 func trialFinding(s *State) finding {
-	f := finding{corev1.ConditionTrue, nodev1.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	f := finding{corev1.ConditionTrue, nodev1.ReasonInTrial,
+		fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
 		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
@@ -71,7 +73,8 @@ func findOwnFailure(s *State) *finding {
 	if s.SaveError == "" {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " +
+		s.SaveError, "make room or fix the disk"}
 }
 
 func findSync(s *State) *finding {
@@ -81,9 +84,10 @@ func findSync(s *State) *finding {
 	case s.Sync != nil && s.Sync.OfNode:
 		return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, s.Sync.Words, "correct the local configuration"}
 	case s.Sync != nil:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonSyncFailed, s.Sync.Words, "it is tried again automatically"}
 	case s.Lost:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonAssignmentLost,
+			"the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}
 	}
 	return nil
 }
@@ -98,24 +102,27 @@ func findEnvironment(s *State) *finding {
 	if words == "" {
 		return nil
 	}
-	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, words,
+		"fix the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
 }
 
-// findNotInUse: nothing is to blame on a configuration that no kubelet was started with.
+// findNotInUse finds a configuration that no kubelet was started with; nothing is blamed on it.
 func findNotInUse(s *State) *finding {
 	if !s.Child.Alive || s.Child.NotInUse == "" {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonNotInUse, s.Child.NotInUse, `let the script end with exec kubelet ... "$@", or give the kubelet itself in ExecStart`}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonNotInUse, s.Child.NotInUse,
+		`let the script end with exec kubelet ... "$@", or give the kubelet itself in ExecStart`}
 }
 
-// findUnhealthy: the condition is never True without a healthy kubelet.
+// findUnhealthy finds a kubelet that is not healthy. The condition is never True without a healthy kubelet.
 func findUnhealthy(s *State) *finding {
 	if s.Child.Alive && s.Child.Healthy {
 		return nil
 	}
 	if s.Child.PortHeld != "" {
-		return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, s.Child.PortHeld, "end that process, or give the kubelet another healthzPort"}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, s.Child.PortHeld,
+			"end that process, or give the kubelet another healthzPort"}
 	}
 	why := cmp.Or(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
 	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
@@ -124,10 +131,10 @@ func findUnhealthy(s *State) *finding {
 	if s.Child.Alive {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, "wait, or see the kubelet's log"}
 	}
-	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, "it is restarted by itself"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, "it is restarted automatically"}
 }
 
-// findFallback: local runs because lastKnownGood failed too.
+// findFallback finds that local runs because lastKnownGood failed too.
 func findFallback(s *State) *finding {
 	if s.LastKnownGood == nil || wanted(s) != nil || s.Child.Version != nil {
 		return nil
@@ -135,7 +142,7 @@ func findFallback(s *State) *finding {
 	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, verdict(s, s.LastKnownGood).why(), "assign a good configuration"}
 }
 
-// findVerdict is about what speaks against the assigned configuration.
+// findVerdict finds what speaks against the assigned configuration.
 func findVerdict(s *State) *finding {
 	if s.Assigned == nil {
 		return nil
@@ -173,11 +180,12 @@ func findRefusedReset(s *State) *finding {
 	return f
 }
 
-// findBrokenLocal: the kubelet would refuse the local configuration, the fallback of last resort.
+// findBrokenLocal finds that the kubelet would refuse the local configuration, the fallback of last resort.
 func findBrokenLocal(s *State) *finding {
 	p := s.proof(s.Local, s.OnDisk)
 	if p == nil || p.Outcome != kubeletconfig.Refused {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, "the local configuration would be refused: " + p.Words,
+		"correct the local configuration"}
 }

@@ -38,7 +38,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	} {
 		s := State{Process: Process{Child: Child{Version: at("one", "1", "a")}}}
 		s.Assigned, s.Text = row.taken, "the text"
-		giveBack(&s)
+		revertAdoption(&s)
 		if s.Text != row.text || !Same(s.Assigned, s.Child.Version) || (s.Pending != nil) != (row.taken != nil) || (s.Reset != nil) != (row.taken == nil) {
 			t.Errorf("%s: text %q, assigned %s, pending %+v, reset %+v", name, s.Text, Describe(s.Assigned), s.Pending, s.Reset)
 		}

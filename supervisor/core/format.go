@@ -16,10 +16,10 @@ func (s Span) String() string { return time.Duration(s).String() }
 
 func (s Span) round(to time.Duration) Span { return Span(time.Duration(s).Round(to)) }
 
-// MarshalText gives a form such as 1m30s.
+// MarshalText returns a form such as 1m30s.
 func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
-// UnmarshalText reads what MarshalText gives, and nothing below zero.
+// UnmarshalText reads what MarshalText writes, and refuses what is below zero.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < 0 {
@@ -29,14 +29,14 @@ func (s *Span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalText refuses what is none of the causes.
+// UnmarshalText refuses what is not one of the causes.
 func (c *Cause) UnmarshalText(text []byte) error {
 	switch cause := Cause(text); cause {
 	case Exited, StartTimeout, PortHeld, LeaseLost:
 		*c = cause
 		return nil
 	}
-	return fmt.Errorf("%.64q is none of the causes %s, %s, %s and %s", text, Exited, StartTimeout, PortHeld, LeaseLost)
+	return fmt.Errorf("%.64q is not one of the causes %s, %s, %s and %s", text, Exited, StartTimeout, PortHeld, LeaseLost)
 }
 
 // Count is a number of zero or more.

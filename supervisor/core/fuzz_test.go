@@ -67,7 +67,7 @@ func TestFormat(t *testing.T) {
 		`{"trial":{"healthy":"-1ns"}}`:    `"-1ns" is not a time such as 1m30s`,
 		`{"trial":{"longest":"soon"}}`:    `"soon" is not a time such as 1m30s`,
 		`{"suspects":[{"life":"-1s"}]}`:   `"-1s" is not a time such as 1m30s`,
-		`{"suspects":[{"cause":"Moon"}]}`: `"Moon" is none of the causes Exited, StartTimeout, PortHeld and LeaseLost`,
+		`{"suspects":[{"cause":"Moon"}]}`: `"Moon" is not one of the causes Exited, StartTimeout, PortHeld and LeaseLost`,
 	} {
 		var read Durable
 		err := json.Unmarshal([]byte(text), &read)

@@ -9,12 +9,12 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// What is said of a change that waits.
+// Reports about a change that waits.
 
-// HoldTold is the change that was told to be held, by the contents that run and are to run.
+// HoldTold is the change that was reported as held, by the contents that run and will run.
 type HoldTold struct{ Runs, To string }
 
-// noticeHold tells of a change that is held, once, and has the report speak of it.
+// noticeHold reports a change that is held, once, and has the report name it.
 func noticeHold(s *State) {
 	want, _, held := heldChange(s)
 	if !held {
@@ -30,7 +30,7 @@ func noticeHold(s *State) {
 	}
 }
 
-// notKnownForLong says why the newest looks do not know of the change to want; empty where they do, or did a moment ago.
+// notKnownForLong returns why the newest looks do not know the effect of the change to want; empty where they do, or did a moment ago.
 func notKnownForLong(s *State, want *Version) string {
 	c := s.changeTo(want)
 	since, waitsFor, open := openQuestion(s, want)
@@ -43,7 +43,7 @@ func notKnownForLong(s *State, want *Version) string {
 	return ""
 }
 
-// whyHeld says which pods would be lost, and who has not answered.
+// whyHeld returns which pods would be lost, and what has not answered.
 func whyHeld(s *State, want *Version) string {
 	c := s.changeTo(want)
 	if why := s.whyObstructed(c); why != "" {
@@ -64,7 +64,7 @@ func whyHeld(s *State, want *Version) string {
 	return words + "; since then it is not known: " + unknown
 }
 
-// findHeld is about the newest assignment, of which nothing has moved.
+// findHeld finds a newest assignment that is held, of which nothing has moved.
 func findHeld(s *State) *finding {
 	want, newest, held := heldChange(s)
 	c := s.changeTo(want)
@@ -86,7 +86,7 @@ func findHeld(s *State) *finding {
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, describeChange(s, want, newest) + " waits: " + whyHeld(s, want), hint}
 }
 
-// hintForHeld says what ends the hold. Pods can be drained; what is in the way on the host cannot.
+// hintForHeld returns what ends the hold. Pods can be drained; what is in the way on the host cannot.
 func hintForHeld(s *State, want *Version) string {
 	c := s.changeTo(want)
 	var ways []string
@@ -107,14 +107,15 @@ func describeChange(s *State, want, newest *Version) string {
 	return Describe(want)
 }
 
-// findAsking is about a change that waits for an answer, and may be made in a moment.
+// findAsking finds a change that waits for an answer, and may be made in a moment.
 func findAsking(s *State) *finding {
 	want, newest, _ := heldChange(s)
 	_, waitsFor, open := openQuestion(s, want)
 	if !open || !mayHold(s, want) {
 		return nil
 	}
-	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, describeChange(s, want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, describeChange(s, want, newest) + " waits for an answer: " + waitsFor,
+		"it is asked for again"}
 }
 
 func learnPodsLost(s *State, e PodsLost) {

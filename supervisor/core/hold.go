@@ -7,9 +7,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// The hold (rule 19): a kubelet that starts admits all pods anew, and kills those that it refuses. So a change is looked at before it is
-// made. One that would kill running pods moves nothing, is told, and is looked at again until it would kill none: on a drained node it goes
-// through by itself. Rollbacks, fallbacks, first starts and restarts after a crash are never held.
+// The hold (rule 19): a kubelet that starts admits all pods again, and kills those that it refuses. So a change is looked at before it is
+// made. One that would kill running pods moves nothing, is reported, and is looked at again until it would kill none: on a drained node it
+// goes through automatically. Rollbacks, fallbacks, first starts and restarts after a crash are never held.
 
 // Values of [Settings.Disruption]; without one nothing is foreseen.
 const (
@@ -28,18 +28,19 @@ type Change struct {
 	RunsKubelet kubeletconfig.Identity
 }
 
-// runsUnblamed: a kubelet runs, and nothing speaks against it, so that its end would be our choice.
-func runsUnblamed(s *State) bool {
+// runsWithoutFailure reports whether a kubelet runs and nothing speaks against it, so that its end would be the supervisor's choice.
+func runsWithoutFailure(s *State) bool {
 	c := s.Child
 	return c.Alive && (c.Version == nil || usable(s, c.Version))
 }
 
-// nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
-// start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
-// a moment. A local kubelet that was healthy before fails for something else than its configuration: it is given up after many more starts. A hold
-// that has named pods is not: they run without a kubelet, and only a look, an approval or another change ends it. What another cluster had assigned
-// is not kept, because to leave it is a fallback, and those are never held (rules 18 and 19).
-func nothingToKeep(s *State) bool {
+// noHealthyFallback reports whether the last fallback, local, does not get healthy without a change, again and again or for long. What may
+// fix that does not wait. One start that fails is not enough: a host that has just booted may be without its container runtime, or without
+// the kubelet's program for a moment. A local kubelet that was healthy before fails because of something else than its configuration: it is
+// given up after many more starts. A hold that has named pods is not: they run without a kubelet, and only a look, an approval or another
+// change ends it. What another cluster had assigned is not kept, because to leave it is a fallback, and those are never held (rules 18 and
+// 19).
+func noHealthyFallback(s *State) bool {
 	c := s.Child
 	switch {
 	case c.Foreign:
@@ -52,17 +53,17 @@ func nothingToKeep(s *State) bool {
 	return s.LocalFailures >= s.TrialFailures || c.Alive && s.Now >= c.Started+s.StartTimeout
 }
 
-// waitBefore gives what has to come before what runs makes room for want: a look, a pre-flight that gave no answer, or waiting; nil = nothing.
-// While a kubelet is being restarted, or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody
-// did.
+// waitBefore returns what has to come before what runs makes room for want: a look, a pre-flight that gave no answer, or waiting; nil =
+// nothing. While a kubelet is being restarted, or rolled back, a change waits until it is: a restart that no user chose is not the moment
+// for a change that a user did choose.
 func waitBefore(s *State, want *Version) *move {
 	c := s.changeTo(want)
 	switch {
-	case s.Disruption == "", nothingToKeep(s):
+	case s.Disruption == "", noHealthyFallback(s):
 		return nil
-	case !runsUnblamed(s) && s.Disruption == Allow && len(s.obstacles(c)) == 0:
+	case !runsWithoutFailure(s) && s.Disruption == Allow && len(s.obstacles(c)) == 0:
 		return nil
-	case !runsUnblamed(s):
+	case !runsWithoutFailure(s):
 		return &move{}
 	}
 	if wait := waitForVerdict(s, want); wait != nil {
@@ -86,7 +87,7 @@ func waitBefore(s *State, want *Version) *move {
 	return &move{}
 }
 
-// waitForVerdict asks again for a verdict on want that nobody has given yet.
+// waitForVerdict asks again for a verdict on want that has not been given yet.
 func waitForVerdict(s *State, want *Version) *move {
 	c := s.changeTo(want)
 	u := s.owed(s.contentOf(want), s.OnDisk)
@@ -101,7 +102,7 @@ func waitForVerdict(s *State, want *Version) *move {
 	return &move{}
 }
 
-// openQuestion is what nobody has answered yet about a change, and since when.
+// openQuestion returns what has not been answered yet about a change, and since when.
 func openQuestion(s *State, want *Version) (since time.Duration, waitsFor string, open bool) {
 	c := s.changeTo(want)
 	if u := s.owed(s.contentOf(want), s.OnDisk); u != nil {
@@ -113,13 +114,15 @@ func openQuestion(s *State, want *Version) (since time.Duration, waitsFor string
 	return 0, "", false
 }
 
-// mayHold: the change to want is one that a hold is for. With Allow those are what would leave the node without a kubelet.
+// mayHold reports whether the change to want can be held at all. With Allow only a change is held that would leave the node without a
+// kubelet.
 func mayHold(s *State, want *Version) bool {
 	isHold := s.Disruption == Hold || s.Disruption == Allow && len(s.obstacles(s.changeTo(want))) > 0
-	return isHold && runsUnblamed(s) && !nothingToKeep(s) && (!s.runs(want) || followsLocal(s, want))
+	return isHold && runsWithoutFailure(s) && !noHealthyFallback(s) && (!s.runs(want) || followsLocal(s, want))
 }
 
-// mustWait: what is known of the change to want, or that nobody has answered yet, keeps it from being made without an approval.
+// mustWait reports whether what is known of the change to want, or an answer that is still open, keeps it from being made without an
+// approval.
 func mustWait(s *State, want *Version) bool {
 	_, _, open := openQuestion(s, want)
 	return (open || s.losesPods(s.changeTo(want))) && mayHold(s, want)
@@ -129,7 +132,7 @@ func waits(s *State, want *Version) bool {
 	return mustWait(s, want) && !s.isLetThrough(s.changeTo(want))
 }
 
-// isHeld: the change to want waits, and is said to be held. What has not been answered for a moment is not.
+// isHeld reports whether the change to want waits and is reported as held. A change whose answer is open only for a moment is not held.
 func isHeld(s *State, want *Version) bool {
 	c := s.changeTo(want)
 	since, _, open := openQuestion(s, want)
@@ -137,7 +140,7 @@ func isHeld(s *State, want *Version) bool {
 	return said && mayHold(s, want) && !s.isLetThrough(c)
 }
 
-// withPending is the state as it would be with the newest assignment.
+// withPending returns the state as it would be with the newest assignment.
 func withPending(s *State) State {
 	after := *s
 	after.restore(s.durable().with(*s.Pending))
@@ -149,9 +152,9 @@ func withPending(s *State) State {
 func planPending(s *State) move {
 	save := move{kind: perform, action: Save{Durable: s.durable().with(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
 	switch {
-	case s.Disruption != Hold, nothingToKeep(s):
+	case s.Disruption != Hold, noHealthyFallback(s):
 		return save
-	case !runsUnblamed(s):
+	case !runsWithoutFailure(s):
 		return move{}
 	}
 	if s.pendingIsStale(s.Local) {
@@ -171,7 +174,7 @@ func planPending(s *State) move {
 	return save
 }
 
-// heldChange gives what would be started, and of which newest assignment that is (nil = a removal of it, or a change of local files).
+// heldChange returns what would be started, and of which newest assignment that is (nil = a removal of it, or a change of local files).
 func heldChange(s *State) (want, newest *Version, held bool) {
 	switch {
 	case s.Pending != nil:
@@ -194,26 +197,26 @@ func askedFor(s *State, want *Version) {
 	}
 }
 
-// takenAndWaits: a change waits whose assignment has been taken: a later look has said more, or nothing, its approval was withdrawn, or the Node
-// is gone. With Allow it stays taken, as in the removed feature.
-func takenAndWaits(s *State) bool {
+// heldAfterAdoption reports whether a change waits whose assignment has been taken: a later look has said more, or nothing, its approval
+// was withdrawn, or the Node is gone. With Allow it stays taken, as in the removed feature.
+func heldAfterAdoption(s *State) bool {
 	want, _, _ := heldChange(s)
 	waits := waits(s, want) || s.NodeGone && mayHold(s, want)
 	return waits && s.Disruption == Hold && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
-// isUnseen: a look has not just shown that the change to want costs nothing, and it was not let through. A kubelet that crashes is started again
-// with what it ran: its end is no chance for a change that nobody has looked at.
+// isUnseen reports whether the change to want was not let through, and no look has just shown that it costs nothing. A kubelet that crashes
+// is started again with what it ran: its end is not the moment for a change that was not looked at.
 func isUnseen(s *State, want *Version) bool {
 	c := s.changeTo(want)
 	o, obstructed := s.Outlook, len(s.obstacles(c)) > 0
 	seen := s.isLetThrough(c) || s.foresaw(c) && o.Known && !obstructed && !s.losesPods(c) && s.Now <= o.At+outlookLasts
-	return (s.Disruption == Hold || obstructed) && !seen && !nothingToKeep(s)
+	return (s.Disruption == Hold || obstructed) && !seen && !noHealthyFallback(s)
 }
 
-// giveBack: an assignment that was taken has to wait after all. A change that waits moves no pointer, so that a supervisor
-// or a host that comes back starts what ran last.
-func giveBack(s *State) {
+// revertAdoption reverts the adoption of an assignment that was taken and has to wait after all. A change that waits moves no pointer, so
+// that a supervisor or a host that comes back starts what ran last.
+func revertAdoption(s *State) {
 	taken := s.Assigned
 	s.Assigned = newestOf(s, s.Child.Version)
 	if taken == nil { // a removal
@@ -226,8 +229,9 @@ func giveBack(s *State) {
 	}
 }
 
-// giveUpQuestion: what makes something else more urgent, or an answer void, does not wait for the answer of a look, of the kubelet's program, or
-// of a search for whom to blame. A start waits for its pre-flight, which is its verdict, whatever comes meanwhile.
+// giveUpQuestion gives up the open question where something else is more urgent, or the answer would be void. Such an event does not wait
+// for a look, the kubelet's program, or the search for the layer to blame. A start waits for its pre-flight, which is its verdict, whatever
+// happens until then.
 func giveUpQuestion(s *State, event Event) {
 	switch event.(type) {
 	case Assigned, Cleared, SyncFailed, NodeGone, PortSeen, Hung, ChildExited, HostStopping, StopAsked:

@@ -10,5 +10,5 @@ type Host struct {
 	Unit             Unit // that systemd starts the supervisor with
 }
 
-// setLimits: a kubelet with v has set limits of the host, as far as is known.
+// setLimits reports whether a kubelet with v has set limits of the host, as far as is known.
 func (host *Host) setLimits(v *Version) bool { return v != nil && len(host.Limits) > 0 }

@@ -8,7 +8,7 @@ type Intake struct {
 	Text          string        `json:"assignment,omitempty"`
 	NodeUID       string        `json:"nodeUID,omitempty"`
 	Retry         string        `json:"retry,omitempty"`
-	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
+	Pending       *Assigned     // rule 1: of the assignments that arrive in the meantime the newest
 	PendingNumber int           // tells one Pending from the next
 	PendingOver   string        // content of the node's own file that its layers were laid over again
 	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
@@ -27,13 +27,13 @@ type Intake struct {
 	Today         Today // the layers of what is assigned, over the node's own file as it is now
 }
 
-// mergeIsDue: the node's own file is another one than the layers of the assigned configuration lie over.
+// mergeIsDue reports whether the node's own file has changed since the layers of the assigned configuration were merged with it.
 func (in *Intake) mergeIsDue(local string) bool {
 	return in.Assigned != nil && in.Assigned.Base != "" && in.Assigned.Base != local && in.Today.Of != local
 }
 
-// pendingIsStale: what waits lies over another file of the node than there is now. It is merged again before anything is said or done of it, because
-// a start would take today's.
+// pendingIsStale reports whether what waits lies over an older file of the node than the present one. It is merged again before anything is
+// reported or done about it, because a start would take the present file.
 func (in *Intake) pendingIsStale(local string) bool {
 	v := in.Pending.Version
 	return v.Base != "" && v.Base != local && in.PendingOver != local
@@ -46,7 +46,7 @@ func (in *Intake) learnMergeFails(p Proof) {
 	}
 }
 
-// goal is the newest configuration that was asked for, whatever speaks against it.
+// goal returns the newest configuration that was asked for, whatever speaks against it.
 func (in *Intake) goal() *Version {
 	switch {
 	case in.Pending != nil:
@@ -57,8 +57,8 @@ func (in *Intake) goal() *Version {
 	return in.Assigned
 }
 
-// settles tells whether an assignment is an edit, which waits for quiet: it changes in place what is pending, or else what is assigned. Another
-// assignment waits for nothing.
+// settles reports whether an assignment is an edit, which waits for quiet: it changes in place what is pending, or else what is assigned.
+// Another assignment waits for nothing.
 func (in *Intake) settles(settings Settings, e Assigned) bool {
 	if settings.EditSpread <= 0 {
 		return false

@@ -17,11 +17,11 @@ func TestStartsThatFail(t *testing.T) {
 		account string
 	}{
 		{"there is no kubelet", func(*drive) {}, Started{Err: errDisk, Delay: 10 * time.Second}, []string{"start local"},
-			"using current (default); no space left on device; mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration", "none"},
+			"using current (default); no space left on device; fix the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration", "none"},
 		{"nor a file of local, which has none", func(*drive) {}, Started{Err: errDisk, Unrenderable: true, Delay: 10 * time.Second}, []string{"start local"},
-			"using current (default); no space left on device; mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration", "none"},
+			"using current (default); no space left on device; fix the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration", "none"},
 		{"none for one on trial", func(d *drive) { d.assign("good") }, Started{Err: errDisk, Delay: 10 * time.Second}, []string{"start good"},
-			`using current (UID: "uid-of-cm"); no space left on device; mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration`,
+			`using current (UID: "uid-of-cm"); no space left on device; fix the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration`,
 			"good with binary-1: try 0, the Lease was renewed before, renewed it"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestFindings(t *testing.T) {
 		{"local is not healthy yet", func(d *drive) { d.hangs[""] = true; d.hear(ChildExited{}) },
 			"assigned=- active=- lkg=- Unknown Applying", "using current (default); the kubelet is not healthy yet; wait, or see the kubelet's log"},
 		{"an assigned one has crashed", func(d *drive) { d.good("good").hear(ChildExited{Code: 1, Words: "boom", Delay: time.Hour}) },
-			"assigned=good@1 active=good@1 lkg=good@1 Unknown Applying", `using current (UID: "uid-of-cm"); boom; it is restarted by itself`},
+			"assigned=good@1 active=good@1 lkg=good@1 Unknown Applying", `using current (UID: "uid-of-cm"); boom; it is restarted automatically`},
 		{"a suspect of another kubelet says nothing of the environment", func(d *drive) {
 			d.good("good")
 			d.s.Suspects = []Suspect{{Version: *version("bad", "1", "bad"), Kubelet: newerKubelet, Excused: true, Words: "x"}}

@@ -7,8 +7,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// LastChange is the newest change of what the kubelet is to run: from when it was heard of until a kubelet runs with it, or is found to go on
-// without it. Its zero value is no change. It is for people: nothing is decided by it.
+// LastChange is the newest change of what the kubelet is to run: from when it was heard of until a kubelet runs with it, or is found to go
+// on without it. Its zero value is no change. It is for people: nothing is decided by it.
 type LastChange struct {
 	From  *Version  `json:"from,omitempty"` // nil = local
 	To    *Version  `json:"to,omitempty"`   // the same
@@ -18,7 +18,7 @@ type LastChange struct {
 	Took  Phases    `json:"phases,omitzero"` // without the present phase
 	// Outcome is a reason of the condition, Superseded or Interrupted; empty while it is not known. Of a change that waits it says why.
 	Outcome string `json:"outcome,omitempty"`
-	// Resumed: another supervisor began it, and was killed or stopped.
+	// Resumed says that another supervisor began it, and was killed or stopped.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
@@ -58,16 +58,16 @@ const (
 	Interrupted = "Interrupted" // the supervisor ended before it was made
 )
 
-// IsOpen: it has begun and not ended.
+// IsOpen reports whether the change has begun and not ended.
 func (c LastChange) IsOpen() bool { return !c.Began.IsZero() && c.Ended.IsZero() }
 
-// phaseSum is how long one of them took.
+// phaseSum returns how long one of them took.
 type phaseSum struct {
 	of  Phase
 	sum *Span
 }
 
-// all are the phases in their usual order.
+// all returns the phases in their usual order.
 func (p *Phases) all() []phaseSum {
 	return []phaseSum{{PhaseDownload, &p.Download}, {PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop},
 		{PhaseStart, &p.Start}, {PhaseReport, &p.Report}}
@@ -81,12 +81,12 @@ func (p *Phases) add(phase Phase, took time.Duration) {
 	}
 }
 
-// sameGoal: the same content, or the same source over another file of the node.
+// sameGoal reports whether two versions have the same content, or the same source over another file of the node.
 func sameGoal(a, b *Version) bool {
 	return Same(a, b) || a != nil && b != nil && a.Source == b.Source
 }
 
-// beginAnyChange is for what nobody assigned just now: changed local files, a configuration that is tried again.
+// beginAnyChange begins a change that was not just assigned: changed local files, a configuration that is tried again.
 func beginAnyChange(s *State) {
 	if !s.LastChange.IsOpen() {
 		s.beginChange(s.Wall, s.ran(), s.goal(), 0, 0)
@@ -121,12 +121,12 @@ func followChange(s *State) {
 	}
 }
 
-// changeIsOver: what ought to run runs and is healthy, and nothing is left to be done about what was asked for.
+// changeIsOver reports whether what should run runs and is healthy, and nothing is left to do about what was asked for.
 func changeIsOver(s *State) bool {
 	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(wanted(s)) && !s.isStopping()
 }
 
-// outcome is what came of a change to what is assigned.
+// outcome returns what came of a change to what is assigned.
 func outcome(s *State) string {
 	if s.Assigned == nil {
 		return nodev1.ReasonLocal
@@ -143,7 +143,7 @@ func outcome(s *State) string {
 	return nodev1.ReasonInTrial
 }
 
-// judgeChange: a later verdict may be about the change that is over.
+// judgeChange corrects the outcome of the change that is over, where a later verdict is about it.
 func judgeChange(s *State) {
 	verdicts := []string{nodev1.ReasonActive, nodev1.ReasonRolledBack, nodev1.ReasonRejected} // one after the other
 	c, outcome := &s.LastChange, outcome(s)
@@ -152,16 +152,17 @@ func judgeChange(s *State) {
 	}
 }
 
-// whyOpen says what a change waits for that cannot go on by itself; empty = nothing.
+// whyOpen returns what a change waits for that cannot go on automatically; empty = nothing.
 func whyOpen(s *State) string {
 	switch f := findingOf(s); f.reason {
-	case nodev1.ReasonWouldDisrupt, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonRefused:
+	case nodev1.ReasonWouldDisrupt, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError,
+		nodev1.ReasonRefused:
 		return f.reason
 	}
 	return ""
 }
 
-// phaseOfChange is that of a change that is open.
+// phaseOfChange returns the phase of a change that is open.
 func phaseOfChange(s *State) Phase {
 	_, _, held := heldChange(s)
 	switch {

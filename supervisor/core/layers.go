@@ -3,7 +3,7 @@ package core
 import "time"
 
 // Layers lie over the node's own file, so what an assignment means changes with that file. Such a change is another configuration: it is
-// pre-flighted at once, told as pending, and taken at the next start, or with --follow-local; then it is on trial. What runs goes on
+// pre-flighted at once, reported as pending, and taken at the next start, or with --follow-local; then it is on trial. What runs goes on
 // until then, its trial too, over the copy of the file that it was started with.
 
 // Today is what the layers of the assigned configuration are over the node's own file as it is now, where that is not what is assigned yet.
@@ -43,7 +43,8 @@ func mergePendingOver(s *State, of Version, e Merged) {
 	}
 }
 
-// mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for itself.
+// mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for
+// itself.
 func mergeOnly(s *State, e *Assigned) {
 	v := s.Assigned
 	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !savesAssignment(s) {
@@ -51,7 +52,7 @@ func mergeOnly(s *State, e *Assigned) {
 	}
 }
 
-// takeMerge makes today's merge the one that is assigned, or forgets it, where the file or the assignment has changed meanwhile.
+// takeMerge makes today's merge the one that is assigned, or forgets it, where the file or the assignment has changed since.
 func takeMerge(s *State) {
 	if s.Today.Of != s.Local || s.Assigned == nil {
 		s.Today = Today{}
@@ -75,7 +76,7 @@ func mayTake(s *State, merged Version) bool {
 	case !usable(s, &merged), s.Reset != nil, s.Pending != nil:
 		return false
 	case !s.Child.Alive:
-		// What ran is there still, over the copy of its file, and is better than what nobody was asked about.
+		// What ran is there still, over the copy of its file, and is better than what was not checked.
 		return s.Doing == nil && !s.Today.Failing && (proof != nil || !usable(s, s.Assigned))
 	case !s.runs(s.Assigned) && !usable(s, s.Assigned):
 		return true // what was wrong with it may have been the node's own file
@@ -89,7 +90,8 @@ func mayTake(s *State, merged Version) bool {
 	return s.FollowLocal && s.Now >= s.Today.At
 }
 
-// planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.
+// planMerge asks about today's merge before a start, because a start takes it. Where the environment was to blame a moment ago, what ran
+// goes on.
 func planMerge(s *State) Action {
 	if s.Child.Alive {
 		return nil
@@ -97,16 +99,17 @@ func planMerge(s *State) Action {
 	return proveToday(s)
 }
 
-// proveToday asks about today's merge, where nobody has answered yet.
+// proveToday asks about today's merge, where there is no answer yet.
 func proveToday(s *State) Action {
 	v := s.Today.Version
-	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(s.contentOf(v), s.OnDisk) != nil || s.environmentBlocks(s.Now) {
+	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(s.contentOf(v), s.OnDisk) != nil ||
+		s.environmentBlocks(s.Now) {
 		return nil
 	}
 	return prove(s, v)
 }
 
-// mergePending: the next start is with another merge than the one that runs.
+// mergePending reports whether the next start is with another merge than the one that runs.
 func mergePending(s *State) bool { return s.Child.Alive && s.Today.Version != nil }
 
 // planBlame finds out which layers a refusal is about.

@@ -3,8 +3,9 @@ package core
 // The kubelet's own Lease (rule 7): a healthz that answers stays green while a bad content type or certificate has lost the node. A
 // renewal is one that a look has seen, and so is its absence: no wall clock is compared, and the mere passing of time proves nothing.
 
-// watchesLease: in a trial and its control, and after each start until it is known whether the kubelet renews its Lease at all, for the next
-// trial. Where nothing is to be learnt of that, for it is forbidden or the API server is away, the looks end too.
+// watchesLease reports whether to look at the Lease: in a trial and its control, and after each start until it is known whether the kubelet
+// renews its Lease at all, for the next trial. Where that cannot be learnt, because it is forbidden or the API server is away, the looks
+// end too.
 func watchesLease(s *State) bool {
 	switch {
 	case !s.Child.Alive || s.Standalone:

@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A kubelet that enforces a reservation writes limits on a cgroup that is not its own, at its start, and no kubelet takes them back: a fallback
-// would be killed by the limit of what failed. So what was there before is recorded before such a kubelet is started, and written back
-// before a kubelet is started that does not set the same limit: recorded, then written, then started. Written back is only what is still the
-// kubelet's (rule 24), in the boot in which it was recorded: another value is somebody else's, and a host that has booted has no limits of before.
+// A kubelet that enforces a reservation writes limits on a cgroup that is not its own, at its start, and no kubelet removes them: a
+// fallback would be killed by the limit of what failed. So what was there before is recorded before such a kubelet is started, and written
+// back before a kubelet is started that does not set the same limit: recorded, then written, then started. Written back is only what is
+// still the kubelet's (rule 24), in the boot in which it was recorded: another value was set by another program, and a host that has booted
+// has no limits of before.
 
 // Limit names one limit of the host: a control file of a cgroup, below the mount of cgroups, or a property of a unit of systemd.
 type Limit struct {
@@ -35,7 +36,7 @@ type KeptLimit struct {
 	BootID string   `json:"bootID"`
 }
 
-// IsKubelets tells whether a value is one that a kubelet has set, and not the one of before.
+// IsKubelets reports whether a value is one that a kubelet has set, and not the one of before.
 func (k KeptLimit) IsKubelets(value string) bool {
 	return value != k.Before && slices.Contains(k.Wrote, value)
 }
@@ -45,15 +46,15 @@ type LimitSeen struct {
 	Limit
 	Value string
 	Gone  bool     // with its cgroup
-	Sets  []string // what the kubelet that is to be started makes of it, as the kernel may show it; nil = it leaves it alone
+	Sets  []string // what the kubelet that will be started makes of it, as the kernel may show it; nil = it leaves it alone
 }
 
-// LimitPlan is what is to be done about limits before a start.
+// LimitPlan is what must be done about limits before a start.
 type LimitPlan struct {
 	Kept    []KeptLimit // the record from now on; a limit that is written back is in it until that is done
 	Back    []KeptLimit // what is written back
 	Sets    []Limit     // of those, what the kubelet that is started sets again
-	Foreign []LimitSeen // what somebody else has changed, and is left as it is
+	Foreign []LimitSeen // what another program has changed, and is left as it is
 }
 
 // PlanLimits compares what is recorded in this boot with what is there. What was not seen stays as it is recorded.
@@ -106,7 +107,7 @@ func union(a, b []string) []string {
 	return all[max(0, len(all)-storedEntries):]
 }
 
-// Idle tells that the record is right as it is, and nothing is to be written back.
+// Idle reports whether the record is right as it is, and nothing has to be written back.
 func (p LimitPlan) Idle(recorded []KeptLimit) bool {
 	return len(p.Back) == 0 && len(p.Foreign) == 0 && slices.EqualFunc(p.Kept, recorded, func(a, b KeptLimit) bool {
 		return a.Limit == b.Limit && a.Before == b.Before && a.BootID == b.BootID && slices.Equal(a.Wrote, b.Wrote)
@@ -118,7 +119,7 @@ func (WriteBack) action()        {}
 
 // LimitCare is the care for limits before a start. Its zero value is that they were not looked at yet.
 type LimitCare struct {
-	Of   *Version    // what is to be started; nil = local
+	Of   *Version    // what will be started; nil = local
 	Back []KeptLimit // what has to be written back for it
 	Sets []Limit     // of those, what it sets again
 	Done bool        // they were cared for: the start does not look at them again
@@ -130,12 +131,13 @@ func learnLimits(s *State, seen []LimitSeen, want *Version) {
 	s.Limits = plan.Kept
 	s.LimitCare = LimitCare{Of: want, Back: plan.Back, Sets: plan.Sets, Done: len(plan.Back) == 0}
 	for _, l := range plan.Foreign {
-		s.event(corev1.EventTypeWarning, "KubeletLimitsChanged", fmt.Sprintf("%s is %s, which no kubelet has set: it is left as it is", l.Limit, bounded64(l.Value)))
+		s.event(corev1.EventTypeWarning, "KubeletLimitsChanged",
+			fmt.Sprintf("%s is %s, which no kubelet has set: it is left as it is", l.Limit, bounded64(l.Value)))
 	}
 }
 
-// learnWrittenBack ends the care for limits before a start. A limit that cannot be written back does not keep the kubelet from being started, and
-// is tried again before the next start.
+// learnWrittenBack ends the care for limits before a start. A limit that cannot be written back does not keep the kubelet from being
+// started, and is tried again before the next start.
 func learnWrittenBack(s *State, e LimitsWrittenBack) {
 	if _, is := s.Doing.(WriteBack); !is {
 		return
@@ -143,7 +145,7 @@ func learnWrittenBack(s *State, e LimitsWrittenBack) {
 	back, sets := s.LimitCare.Back, s.LimitCare.Sets
 	s.Doing, s.LimitCare.Back, s.LimitCare.Done = nil, nil, true
 	if e.Err != nil {
-		s.Exit, s.ExitCode = "a limit that a kubelet has set cannot be taken back: "+e.Err.Error(), noExitCode
+		s.Exit, s.ExitCode = "a limit that a kubelet has set cannot be written back: "+e.Err.Error(), noExitCode
 		return
 	}
 	var named []string
@@ -156,14 +158,14 @@ func learnWrittenBack(s *State, e LimitsWrittenBack) {
 	s.event(corev1.EventTypeNormal, "KubeletLimitsWrittenBack", "limits that a kubelet has set are as before: "+strings.Join(named, ", "))
 }
 
-// bounded64 keeps what a file of the host holds short.
+// bounded64 shortens the content of a file of the host.
 func bounded64(value string) string { return fmt.Sprintf("%.64s", value) }
 
-// isCrowded: no process can be started beside what runs, and that has set limits of the host.
+// isCrowded reports whether no process can be started in addition to what runs, and what runs has set limits of the host.
 func isCrowded(s *State) bool { return s.NoRoom && s.setLimits(s.Child.Version) }
 
-// countNoRoom counts a start that found no room for a process like an exit: it may be the limit that the configuration has set on our own cgroup,
-// and its fallback is started without that.
+// countNoRoom counts a start that found no room for a process like an exit: it may be the limit that the configuration has set on our own
+// cgroup, and its fallback is started without that.
 func countNoRoom(s *State, start Start, e Started) {
 	gone, exit := Child{Version: start.Version, Kubelet: start.Kubelet, Started: s.Now}, ChildExited{Code: noExitCode, Words: e.Err.Error()}
 	s.Exit, s.ExitCode = exit.Words, noExitCode

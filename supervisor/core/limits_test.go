@@ -262,7 +262,7 @@ func TestALimitThatStays(t *testing.T) {
 	l.boot().pass(time.Minute)
 	l.broken = true
 	l.fresh().assign("tight").pass(5 * time.Second)
-	l.expectMessage("a limit that a kubelet has set cannot be taken back: read-only file system")
+	l.expectMessage("a limit that a kubelet has set cannot be written back: read-only file system")
 	if l.value != tooLittle || !l.recorded(tooLittle) {
 		t.Errorf("the limit is %s, recorded %+v", l.value, l.disk.Limits)
 	}

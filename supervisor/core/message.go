@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// message gives the parts of the condition's message: the alpha's phrase for what runs, then why, the last exit and the warnings, and at the
-// end what to do. Whoever shows it in less room than it takes keeps the first and the last ([bounded.Parts]).
+// message returns the parts of the condition's message: the alpha's phrase for what runs, then why, the last exit and the warnings, and at
+// the end what to do. A caller that has too little room for it keeps the first and the last ([bounded.Parts]).
 func message(s *State, f finding) []string {
 	parts := []string{using(s), f.why}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
@@ -35,7 +35,7 @@ func using(s *State) string {
 	return fmt.Sprintf("using %s (UID: %q)", role, v.Source.UID)
 }
 
-// warnings do not change the condition's status. Shadowed fields have a warning of their own.
+// warnings returns what does not change the condition's status. Shadowed fields have a warning of their own.
 func warnings(s *State) []string {
 	var list []string
 	if s.Shadowed {
@@ -51,7 +51,8 @@ func warnings(s *State) []string {
 		}
 	}
 	if s.localFilesChanged() || mergePending(s) {
-		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+pendingVerdict(s))
+		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next "+
+			"start"+pendingVerdict(s))
 	}
 	if files := s.Unit.changed(); files != "" {
 		list = append(list, "LocalChangePending: files of the unit changed and take effect when systemd starts it again: "+files)
@@ -72,7 +73,7 @@ func warnings(s *State) []string {
 	return list
 }
 
-// pendingVerdict says what the pre-flight thinks of what runs, started with the changed files.
+// pendingVerdict returns what the pre-flight says of what runs, started with the changed files.
 func pendingVerdict(s *State) string {
 	v := s.Child.Version
 	if mergePending(s) {
@@ -85,7 +86,7 @@ func pendingVerdict(s *State) string {
 	return ", which would be refused: " + p.Words
 }
 
-// Describe names a version for people.
+// Describe returns the name of a version for people.
 func Describe(v *Version) string {
 	if v == nil {
 		return "the local configuration"
@@ -94,7 +95,7 @@ func Describe(v *Version) string {
 	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
 }
 
-// changeMessage is upstream's message of event KubeletConfigChanged, to the letter.
+// changeMessage returns exactly upstream's message of event KubeletConfigChanged.
 func changeMessage(v *Version) string {
 	if v == nil {
 		return "Kubelet restarting to use local config"

@@ -12,10 +12,10 @@ import (
 
 // Some conditions of the host are met by a kubelet only at its start: swap, a client certificate that has expired, a container runtime that
 // refuses connections. A kubelet that was started before them runs on, and no other one would start in its place. So a look at a change
-// (Foresee) looks for them too, and the change waits: a hold, with an approval, that the first look without an obstacle ends. Crash restarts,
-// rollbacks, first starts and boots look for nothing.
+// (Foresee) looks for them too, and the change waits: a hold, with an approval, that the first look without an obstacle ends. Crash
+// restarts, rollbacks, first starts and boots look for nothing.
 
-// ObstacleKind tells obstacles apart whose details differ from look to look.
+// ObstacleKind identifies an obstacle whose details differ from look to look.
 type ObstacleKind string
 
 // The obstacles.
@@ -31,7 +31,7 @@ type Obstacle struct {
 	Words string
 }
 
-// obstacles are those of the newest look at the change.
+// obstacles returns those of the newest look at the change.
 func (h *Held) obstacles(c Change) []Obstacle {
 	if !h.foresaw(c) {
 		return nil
@@ -39,14 +39,14 @@ func (h *Held) obstacles(c Change) []Obstacle {
 	return h.Outlook.Obstacles
 }
 
-// isObstructed: the change would leave the node without a kubelet, and that is no matter of a moment.
+// isObstructed reports whether the change would leave the node without a kubelet, and for longer than a moment.
 func (h *Held) isObstructed(now time.Duration, settings Settings, c Change) bool {
 	found := h.obstacles(c)
 	lasts := slices.ContainsFunc(found, func(o Obstacle) bool { return o.Kind != ObstacleRuntime })
 	return len(found) > 0 && (lasts || settings.Disruption == Hold && h.losesPods(c) || now >= h.Outlook.Since+askedForLong)
 }
 
-// whyObstructed says why the change waits for the host; empty where it does not.
+// whyObstructed returns why the change waits for the host; empty where it does not.
 func (h *Held) whyObstructed(c Change) string {
 	found := h.obstacles(c)
 	if len(found) == 0 {
@@ -63,7 +63,8 @@ func wordsOf(found []Obstacle) string {
 	return strings.Join(words, "; ")
 }
 
-// unreadObstacles: the look has found a kind of obstacle that the hold has not named, so whoever approved has not read of it.
+// unreadObstacles reports whether the look has found a kind of obstacle that the hold has not named, so the user who approved has not read
+// of it.
 func (h *Held) unreadObstacles(c Change) bool {
 	return slices.ContainsFunc(h.obstacles(c), func(o Obstacle) bool {
 		return !h.isHold(c) || !slices.Contains(h.Hold.Obstacles, o.Kind)
@@ -81,18 +82,19 @@ func (h *Held) nameObstacles(c Change) {
 	h.Hold.Obstacles = named
 }
 
-// findObstructed is about a change that waits for the host.
+// findObstructed finds a change that waits for the host.
 func findObstructed(s *State, want, newest *Version, hint string) *finding {
 	ways := without([]string{"fix the node, whose kubelet still runs", hint}, isEmpty)
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing,
 		describeChange(s, want, newest) + " waits: " + whyHeld(s, want), strings.Join(ways, ", or ")}
 }
 
-// findNextStart: the kubelet runs, and would not come back after a crash or a reboot.
+// findNextStart finds that the kubelet runs, and would not come back after a crash or a reboot.
 func findNextStart(s *State) *finding {
 	if len(s.Obstacles) == 0 {
 		return nil
 	}
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing,
-		"the kubelet runs, and no kubelet would start in its place: " + wordsOf(s.Obstacles), "fix the node before the kubelet or the host restarts; nothing is blamed on the configuration"}
+		"the kubelet runs, and no kubelet would start in its place: " + wordsOf(s.Obstacles),
+		"fix the node before the kubelet or the host restarts; nothing is blamed on the configuration"}
 }

@@ -8,8 +8,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Outlook is what is known of a change (rule 21). A look that knows of a loss is only replaced by one that knows more: what did not answer, or
-// was forgotten, leaves the losses as they are.
+// Outlook is what is known of a change (rule 21). A look that knows of a loss is only replaced by one that knows more: what did not answer,
+// or was forgotten, leaves the losses as they are.
 type Outlook struct {
 	Change
 	Known   bool          // the newest look was answered in full
@@ -23,7 +23,7 @@ type Outlook struct {
 	AsOf    time.Time     // since when Losses are these; for people
 	Warning string        // what cannot be known, or is uncertain: it holds nothing up
 
-	WaitsFor string        // who has not answered the newest look; empty = nobody is waited for
+	WaitsFor string        // what has not answered the newest look; empty = nothing is waited for
 	Since    time.Duration // of the first look in a row that was not answered, or met an obstacle
 	Tries    int           // how many those are
 
@@ -49,10 +49,11 @@ func learnForeseen(s *State, e Foreseen) {
 	s.Outlook = s.Outlook.with(e, s.Now, s.Wall)
 }
 
-// with is the outlook after one more look. A change is the same for as long as it is from one content to another, whatever becomes of the
-// kubelet's program meanwhile.
+// with returns the outlook after one more look. A change is the same for as long as it is from one content to another, whatever becomes of
+// the kubelet's program until then.
 func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
-	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, InDoubt: e.InDoubt, Words: e.Words, AsOf: wall,
+	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, InDoubt: e.InDoubt,
+		Words: e.Words, AsOf: wall,
 		Warning: e.Warning, WaitsFor: e.WaitsFor, Obstacles: e.Obstacles}
 	same := o.Content == e.Content && o.Runs == e.Runs
 	if same && e.Unseen {
@@ -82,10 +83,10 @@ func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
 	return next
 }
 
-// isOpen: the look is made again soon, because something has not answered or is in the way.
+// isOpen reports whether the look is made again soon, because something has not answered or is in the way.
 func (o Outlook) isOpen() bool { return o.WaitsFor != "" || len(o.Obstacles) > 0 }
 
-// keepLosses keeps what an earlier look knew. What a look without a full answer has found beside it is added.
+// keepLosses keeps what an earlier look knew. What a look without a full answer has found in addition is added.
 func (o *Outlook) keepLosses(before Outlook) {
 	more := without(o.Losses, func(l nodev1.Loss) bool { return names(before.Losses, l) })
 	if len(more) == 0 {
@@ -96,8 +97,8 @@ func (o *Outlook) keepLosses(before Outlook) {
 	o.Words = before.Words + "; " + o.Words
 }
 
-// keepObstacles keeps those that an earlier look has met, where this one could not see whether they are gone. The kubelet's credential is looked at
-// whatever the configuration says.
+// keepObstacles keeps those that an earlier look has met, where this one could not see whether they are gone. The kubelet's credential is
+// looked at whatever the configuration says.
 func (o *Outlook) keepObstacles(before Outlook) {
 	o.Obstacles = slices.Clone(o.Obstacles)
 	for _, known := range before.Obstacles {
@@ -108,7 +109,7 @@ func (o *Outlook) keepObstacles(before Outlook) {
 	}
 }
 
-// names tells whether the pod of one loss is among others.
+// names reports whether the pod of one loss is among others.
 func names(losses []nodev1.Loss, one nodev1.Loss) bool {
 	return slices.ContainsFunc(losses, func(l nodev1.Loss) bool { return l.Pod == one.Pod && l.UID == one.UID })
 }
@@ -122,12 +123,12 @@ func lookAgainAfter(s *State) time.Duration {
 	return jitter(s.NodeUID, pause, s.Outlook.At)
 }
 
-// jitter is a pause, a tenth shorter to a tenth longer.
+// jitter returns a pause, a tenth shorter to a tenth longer.
 func jitter(nodeUID string, pause, at time.Duration) time.Duration {
 	return pause - pause/10 + spread(nodeUID, at.String(), pause/5)
 }
 
-// askAgainAfter is the pause before the next try, after so many without an answer.
+// askAgainAfter returns the pause before the next try, after so many without an answer.
 func askAgainAfter(tries int) time.Duration {
 	pause := askAgainLeast
 	for ; tries > 1 && pause < askAgainMost; tries-- {
@@ -159,8 +160,8 @@ func learnAsked(s *State, e Asked) {
 	}
 }
 
-// unforeseen is what was not known of the change to what runs now, as long as that is on trial. The local configuration never is: of it the
-// same time is told.
+// unforeseen returns what was not known of the change to what runs now, as long as that is on trial. The local configuration never is: for
+// it the same is reported for as long as a trial would take.
 func unforeseen(s *State) string {
 	o := s.Outlook
 	isRecent := s.OnTrial() || s.Child.Version == nil && s.Now < s.unforeseenUntil(s.Settings)

@@ -4,9 +4,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// From one dynamic configuration to another the next kubelet can be started while the one before still runs: each holds one lock file for as
-// long as it lives, so the next one waits at it, validated, and has touched nothing of the node. When the one before ends, the kernel lets
-// it through. It waits only just before that: anything else that is to be done next ends it first.
+// From one dynamic configuration to another the next kubelet can be started while the one before still runs: each holds one lock file for
+// as long as it lives, so the next one waits at it, validated, and has touched nothing of the node. When the one before ends, the kernel
+// lets it through. It waits only just before that: anything else that has to be done next ends it first.
 
 // Parked is the kubelet that waits at the lock.
 type Parked struct {
@@ -15,8 +15,8 @@ type Parked struct {
 	Local   string
 }
 
-// endParked ends what waits, for something else is to be done next. Where that is one more look at the same change, the way to the lock took
-// longer than a look lasts, and would again: then it is made the plain way.
+// endParked ends what waits, because something else has to be done next. Where that is one more look at the same change, the way to the
+// lock took longer than a look lasts, and would again: then it is made the plain way.
 func endParked(s *State, next move) Action {
 	if look, looks := next.action.(Foresee); looks && Same(look.Version, s.Parked.Version) {
 		s.Child.Unparkable = true
@@ -24,7 +24,7 @@ func endParked(s *State, next move) Action {
 	return Unpark{}
 }
 
-// fits tells whether the move goes on with what waits.
+// fits reports whether the move goes on with what waits.
 func (p *Parked) fits(s *State, next move) bool {
 	switch next.kind {
 	case replaceChild, startChild:
@@ -33,15 +33,15 @@ func (p *Parked) fits(s *State, next move) bool {
 	return false
 }
 
-// mayPark tells whether the kubelet for want may wait beside what runs (rule 1). A rollback, a control and what goes on after them are
-// started plainly: nothing may begin by itself where something has just failed.
+// mayPark reports whether the kubelet for want may wait while another runs (rule 1). A rollback, a control and what goes on after them are
+// started plainly: where something has just failed, no process may begin on its own.
 func mayPark(s *State, want *Version) bool {
 	c := s.Child
 	return Same(want, s.Assigned) && len(s.Suspects) == 0 && s.SaveError == "" &&
-		c.Locked && c.Version != nil && !c.Unparkable && runsUnblamed(s) && c.Kubelet == s.OnDisk && locks(s, want)
+		c.Locked && c.Version != nil && !c.Unparkable && runsWithoutFailure(s) && c.Kubelet == s.OnDisk && locks(s, want)
 }
 
-// locks: only a kubelet that was seen to take these flags is given one more.
+// locks reports whether a kubelet can hold the lock. Only one that was seen to take these flags is given one more.
 func locks(s *State, v *Version) bool {
 	if !s.Parking || v == nil || s.proof(AnyContent, s.OnDisk) != nil {
 		return false
@@ -65,7 +65,7 @@ func commitPark(s *State, want *Version) (do Action) {
 	return Park{Version: want, Fallback: fallback(s, want), Runs: s.Child.Version, Kubelet: s.OnDisk, Local: s.Local}
 }
 
-// learnParked: one that exited before the lock brings a verdict, like any pre-flight. It spends no try.
+// learnParked takes the answer of Park. A kubelet that exited before the lock brings a verdict, like any pre-flight. It spends no try.
 func learnParked(s *State, e ParkEnded) {
 	do, is := s.Doing.(Park)
 	if !is {
@@ -76,23 +76,23 @@ func learnParked(s *State, e ParkEnded) {
 		s.Parked = &Parked{Version: do.Version, Kubelet: do.Kubelet, Local: do.Local}
 		return
 	}
-	s.Trial.giveBackParked()
+	s.Trial.refundParked()
 	if s.Child.Alive {
 		s.Child.Unparkable = true
 	}
 	learnProved(s, e.Proved)
 }
 
-// learnUnparked: what waited is gone, and has touched nothing.
+// learnUnparked records that what waited is gone, and has touched nothing.
 func learnUnparked(s *State) {
 	if _, is := s.Doing.(Unpark); is {
 		s.Doing = nil
 	}
 	s.Parked = nil
-	s.Trial.giveBackParked()
+	s.Trial.refundParked()
 }
 
-// passed: what waited is past the lock, and its try is spent.
+// passed records that what waited is past the lock, and its try is spent.
 func passed(s *State) {
 	s.Parked, s.Trial.Parked = nil, false
 }

@@ -22,7 +22,7 @@ const (
 	busy                  // an action is under way, or nothing is known yet
 )
 
-// target says where to go from here: to which configuration, or what has to come before. It changes nothing.
+// target returns where to go from here: to which configuration, or what has to come before. It changes nothing.
 func target(s *State) move {
 	switch {
 	case s.Doing != nil || !s.Booted:
@@ -81,8 +81,8 @@ func planReset(s *State) move {
 	return move{kind: goLocal}
 }
 
-// choose settles on the configuration to run, asking for a verdict where none is kept. One that was asked for and not given holds up a change
-// (waitBefore), and no start.
+// choose settles on the configuration to run, asking for a verdict where none is kept. One that was asked for and not given holds up a
+// change (waitBefore), and no start.
 func choose(s *State) (want *Version, ask Action) {
 	want = wanted(s)
 	if ran, is := ranBefore(s, want); is && (waitsForTurn(s, want) || isUnseen(s, want)) {
@@ -100,13 +100,14 @@ func choose(s *State) (want *Version, ask Action) {
 	return nil, prove(s, want)
 }
 
-// ranBefore gives what ran last, where that ended by itself or with its supervisor, and the newest assignment was still to be made. One that was
-// started before is made. One that waited for that end has just begun. Where no account was kept, what ran last is not known.
+// ranBefore returns what ran last, where that ended on its own or with its supervisor, and the newest assignment was still to be made. One
+// that was started before is made. One that waited for that end has just begun. Where no account was kept, what ran last is not known.
 func ranBefore(s *State, want *Version) (ran *Version, is bool) {
 	switch c := s.Child; {
 	case c.Alive, s.Parked != nil, want == nil, !Same(want, s.Assigned):
 		return nil, false
-	case c.Crashed && c.Version == nil && s.ControlsFailed > 0 && Same(want, s.Active): // back to what was healthy before a local that never was
+	// back to what was healthy before a local that never was
+	case c.Crashed && c.Version == nil && s.ControlsFailed > 0 && Same(want, s.Active):
 		return nil, false
 	case c.Crashed:
 		ran = c.Version
@@ -151,11 +152,12 @@ func planChange(s *State, want *Version) move {
 // planReplace makes room for want, unless that waits.
 func planReplace(s *State, want *Version) move {
 	switch {
-	case !runsUnblamed(s):
+	case !runsWithoutFailure(s):
 		return move{kind: replaceChild, want: want}
 	case s.NodeGone:
 		return move{kind: keepChild}
-	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && mayHold(s, nil): // the newest change is the one that counts
+	// the newest change is the one that counts
+	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && mayHold(s, nil):
 		return move{kind: keepChild}
 	}
 	if do := proveToday(s); do != nil && Same(want, s.Assigned) {
@@ -171,12 +173,12 @@ func planReplace(s *State, want *Version) move {
 	}
 }
 
-// waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
+// waitsForTurn reports whether an edit has to wait. It does not where what runs has failed.
 func waitsForTurn(s *State, want *Version) bool {
 	return Same(want, s.Assigned) && s.Child.Version != nil && usable(s, s.Child.Version) && s.Now < s.ApplyAt
 }
 
-// followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
+// followsLocal reports whether an accepted change of the local files restarts the kubelet that they concern (--follow-local).
 func followsLocal(s *State, want *Version) bool {
 	if !s.FollowLocal || !s.localFilesChanged() {
 		return false
@@ -187,8 +189,8 @@ func followsLocal(s *State, want *Version) bool {
 	return proof != nil && !proof.refused() && Same(wanted(&ended), want)
 }
 
-// LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins, another binary or other files of the unit
-// than there are now.
+// LocalChangePending reports whether the kubelet that runs was started with other local files, drop-ins, another binary or other files of
+// the unit than there are now.
 func (s *State) LocalChangePending() bool {
 	return s.localFilesChanged() || mergePending(s) || s.Unit.changed() != ""
 }
@@ -240,7 +242,7 @@ func unproven(s *State) []*Version {
 	return list
 }
 
-// persistAt is when trial time is to be written; never when there is none to write.
+// persistAt returns when trial time must be written; never when there is none to write.
 func persistAt(s *State) time.Duration {
 	if !s.OnTrial() || s.Trial == s.Disk.Trial {
 		return never

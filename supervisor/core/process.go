@@ -8,7 +8,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// Process is the kubelet that runs, the one that waits to take its place, and what a start would take: what was seen of them, and how they ended.
+// Process is the kubelet that runs, the one that waits to take its place, and what a start would take: what was seen of them, and how they
+// ended.
 type Process struct {
 	Child          Child
 	Parked         *Parked                // waits to take the child's place; nil = nothing does
@@ -20,18 +21,18 @@ type Process struct {
 	Renews         bool `json:"leaseRenewed,omitempty"`
 	Node           NodeLooks
 	Before         Conditions    `json:"conditions,omitzero"`
-	LocalFailures  int           // starts of the local configuration in a row that ended by themselves and never were healthy
+	LocalFailures  int           // starts of the local configuration in a row that ended on their own and were never healthy
 	ControlsFailed int           // starts of local in a row that never were healthy, whatever ended them
 	NextStart      time.Duration // backoff of NextOf
 	NextOf         *Version
 	Exits          []time.Duration // unasked exits outside a trial
 	CleanExits     []time.Duration // unasked exits with 0
-	Exit           string          // words of the last unasked exit
+	Exit           string          // message of the last unasked exit
 	ExitCode       int             // its code; negative = a signal ended it, or it is not known
-	PodsLost       string          // what the newest restart cost although nobody had said so
+	PodsLost       string          // what the newest restart cost although no look had foreseen it
 }
 
-// inUse is what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
+// inUse returns what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
 func (p *Process) inUse() *Version {
 	if p.Child.NotInUse != "" {
 		return nil
@@ -39,11 +40,11 @@ func (p *Process) inUse() *Version {
 	return p.Child.Version
 }
 
-// runs tells whether the child was started with the content of v.
+// runs reports whether the child was started with the content of v.
 func (p *Process) runs(v *Version) bool { return p.Child.Alive && Same(p.Child.Version, v) }
 
-// kubeletOf is the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
-// is not stopped because the kubelet that has come onto the disk meanwhile would not take it.
+// kubeletOf returns the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
+// is not stopped because the kubelet that is on the disk now would not take it.
 func (p *Process) kubeletOf(v *Version) kubeletconfig.Identity {
 	if p.runs(v) {
 		return p.Child.Kubelet
@@ -58,7 +59,7 @@ type Child struct {
 	Kubelet      kubeletconfig.Identity // binary, command line and drop-ins it was started with
 	Local        string                 // content of the local file at its start
 	Effective    string                 // digest of its effective configuration; empty = unknown, or there is no process
-	From         *Version               // whose files it was started with, where that is not Version any more (recognise)
+	From         *Version               // whose files it was started with, where that is no longer Version (recognise)
 	Started      time.Duration
 	Healthy      bool
 	EverHealthy  bool
@@ -74,7 +75,7 @@ type Child struct {
 	AskTries     int           // without an answer
 	AskedAt      time.Duration // the newest of them
 	Crashed      bool          // it ended, and not to make room for another, or could not be started
-	Unparkable   bool          // the next one could not wait beside it: it is started plainly
+	Unparkable   bool          // the next one could not wait for its lock: it is started plainly
 }
 
 // LocalKubelet is a kubelet that runs with the node's own configuration.
@@ -105,7 +106,7 @@ func (p *Process) outdate() {
 	p.Parked = &Parked{Version: p.Parked.Version}
 }
 
-// askKubeletAt is when a kubelet that gave no answer is asked again.
+// askKubeletAt returns when a kubelet that gave no answer is asked again.
 func (p *Process) askKubeletAt(nodeUID string) time.Duration {
 	c := p.Child
 	if c.AskTries == 0 {
@@ -118,17 +119,17 @@ func (p *Process) unforeseenUntil(settings Settings) time.Duration {
 	return p.Child.Started + settings.TrialPeriod
 }
 
-// leaseLimit is how long a Lease may go without a renewal. The kubelet renews it after a quarter of its duration.
+// leaseLimit returns how long a Lease may go without a renewal. The kubelet renews it after a quarter of its duration.
 func (p *Process) leaseLimit() time.Duration {
 	return max(leaseLimitLeast, p.Lease.Duration/2+leaseLimitSlack)
 }
 
-// leaseLostAt is when the missing renewal becomes a failure.
+// leaseLostAt returns when the missing renewal becomes a failure.
 func (p *Process) leaseLostAt() time.Duration {
 	return max(p.Lease.ReachableSince, p.Lease.RenewedAt) + p.leaseLimit()
 }
 
-// ran is what runs, or else what ran last.
+// ran returns what runs, or else what ran last.
 func (p *Process) ran() *Version {
 	if p.Child.Alive {
 		return p.Child.Version
@@ -141,7 +142,7 @@ func (p *Process) changeTo(want *Version) Change {
 	return Change{Content: p.contentOf(want), Kubelet: p.OnDisk, Runs: p.contentRun(), RunsKubelet: c.Kubelet}
 }
 
-// lastExit is why a kubelet is being started again that no verdict has been given on yet.
+// lastExit returns why a kubelet is being started again on which there is no verdict yet.
 func (p *Process) lastExit() *nodev1.Failure {
 	if p.Exit == "" {
 		return nil
@@ -149,7 +150,8 @@ func (p *Process) lastExit() *nodev1.Failure {
 	return failureOf(Exited, p.Exit, 0, p.ExitCode)
 }
 
-// countCleanExit counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
+// countCleanExit counts an exit with 0, which follows a SIGTERM of another process. One that comes again and again is a failure like any
+// other.
 func (p *Process) countCleanExit(now time.Duration, e *ChildExited) bool {
 	recent := without(p.CleanExits, func(at time.Duration) bool { return now-at > cleanExitWindow })
 	p.CleanExits = append(recent, now)
@@ -162,10 +164,10 @@ func (p *Process) countCleanExit(now time.Duration, e *ChildExited) bool {
 	return true
 }
 
-// isRunWith: it is what runs, and nothing of the node has changed since.
+// isRunWith reports whether the version is what runs, and nothing of the node has changed since.
 func (p *Process) isRunWith(want *Version) bool { return p.runs(want) && !p.localFilesChanged() }
 
-// contentRun is the content that the child was started with.
+// contentRun returns the content that the child was started with.
 func (p *Process) contentRun() string { return ContentOr(p.Child.Version, p.Child.Local) }
 
 func (p *Process) learnPort(e PortSeen) {
@@ -180,21 +182,21 @@ func (p *Process) learnHung(e Hung) {
 	}
 }
 
-// isControlOf: the same kubelet that the suspect failed with.
+// isControlOf reports whether the child is of the same kubelet that the suspect failed with.
 func (p *Process) isControlOf(x Suspect) bool { return x.Kubelet == p.Child.Kubelet }
 
-// localHangs: local was not healthy for as long as its starts may take that have what is excused tried again.
+// localHangs reports whether local was started longer than localHangsAfter ago.
 func (p *Process) localHangs(now time.Duration, settings Settings) bool {
 	return p.Child.Version == nil && now >= p.Child.Started+settings.localHangsAfter()
 }
 
-// hasSettled: what is bad now is not bad because the kubelet has just been started.
+// hasSettled reports whether enough time has passed since the start: what is bad now is not bad because the kubelet has just been started.
 func (p *Process) hasSettled(now time.Duration, settings Settings) bool {
 	return p.Child.Healthy && now >= p.Child.HealthySince+settings.healthThatCounts()
 }
 
-// hasMeasured: what was seen at a time has been measured by the child. A kubelet says at its start that there is no pressure: its eviction
-// manager measures some 10 s later, and its status follows at a pace of its own.
+// hasMeasured reports whether the child has measured what was seen at a time. A kubelet says at its start that there is no pressure: its
+// eviction manager measures some 10 s later, and its status follows at a pace of its own.
 func (p *Process) hasMeasured(settings Settings, at time.Duration) bool {
 	return at >= p.Child.Started+min(measuredBy, settings.TrialPeriod)
 }

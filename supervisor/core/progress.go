@@ -38,7 +38,7 @@ func (g *Progress) endChange(now time.Duration, wall time.Time, settings Setting
 	g.LastChange.Ended, g.LastChange.Outcome = wall, outcome
 }
 
-// enter ends the present phase where the next is another one.
+// enter ends the present phase where the next one differs.
 func (g *Progress) enter(now time.Duration, next Phase) {
 	c := &g.LastChange
 	if c.Phase == next {
@@ -51,7 +51,7 @@ func (g *Progress) enter(now time.Duration, next Phase) {
 	c.Phase, g.PhaseSince = next, now
 }
 
-// learnReported: the Node says what came of the change that began at that time.
+// learnReported records that the Node shows the outcome of the change that began at that time.
 func (g *Progress) learnReported(now time.Duration, e Reported) {
 	if g.LastChange.Phase == PhaseReport && g.LastChange.Began.Equal(e.Began) {
 		g.enter(now, "")

@@ -204,7 +204,7 @@ func (d *drive) checkRules() {
 	if s.Parked != nil || s.Trial.Parked {
 		d.t.Fatalf("at rest a kubelet waits: %+v, %+v", s.Parked, s.Trial)
 	}
-	if takenAndWaits(&s) {
+	if heldAfterAdoption(&s) {
 		d.t.Fatalf("what is held has moved the assignment: %s", d.shown())
 	}
 	if s.Trial.Tries < 0 || int(s.Trial.Tries) > s.TrialFailures {

@@ -25,15 +25,15 @@ type Statement struct {
 	ChangeToReport time.Time
 }
 
-// Upstream's words for status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
+// Upstream's errors in status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
 const (
 	LoadError     = "failed to load config, see Kubelet log for details"
 	ValidateError = "failed to validate config, see Kubelet log for details"
 	RunError      = "failed to run config, see Kubelet log for details"
 )
 
-// Report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for, for
-// one transition is one patch, and while a verdict is being written: a host that goes down now would not know of it.
+// Report returns what the Node should show. The second result is false while a change is so young that its end is worth waiting for,
+// because one transition is one patch, and while a verdict is being written: a host that goes down now would not know of it.
 func Report(s State) (Statement, bool) {
 	finding := findingOf(&s)
 	parts := message(&s, finding)
@@ -59,7 +59,7 @@ func reportable(s *State) bool {
 	return s.Booted && (s.Stopping || !young && !unsaved)
 }
 
-// gist is the message, which says all of it in words, of a state whose assigned configuration has no uid and resourceVersion. Those of what
+// gist returns the message, which says all of it, of a state whose assigned configuration has no uid and resourceVersion. Those of what
 // runs and of lastKnownGood move with it alone.
 func gist(s *State) string {
 	bare := *s
@@ -89,7 +89,8 @@ func nodeConfigSource(v *Version) *corev1.NodeConfigSource {
 	return &corev1.NodeConfigSource{ConfigMap: &source}
 }
 
-// statusError: what keeps the newest assignment from being followed goes before what keeps it from running, as upstream.
+// statusError returns upstream's error. As upstream, it reports what keeps the newest assignment from being followed in preference to what
+// keeps it from running.
 func statusError(s *State) string {
 	if s.Sync != nil {
 		return s.Sync.Error
@@ -97,7 +98,7 @@ func statusError(s *State) string {
 	return newestVerdict(s).statusError()
 }
 
-// Phase names what goes on, for people.
+// Phase returns the name of what goes on, for people.
 func (s *State) Phase() string {
 	switch s.Doing.(type) {
 	case Save:

@@ -24,7 +24,7 @@ func (s Settings) healthThatCounts() time.Duration {
 	return cmp.Or(s.HealthThatCounts, healthThatCounts)
 }
 
-// localHangsAfter is as long as the starts of local may take that have what is excused tried again.
+// localHangsAfter returns how long local may take to get healthy before what is excused is tried again.
 func (s Settings) localHangsAfter() time.Duration {
 	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
 }
@@ -76,7 +76,7 @@ type State struct {
 	looking bool // at the Node; not handed over, because the answer would not be either
 }
 
-// durable is what of the state survives a restart.
+// durable returns what of the state survives a restart.
 func (s *State) durable() Durable {
 	return Durable{
 		Assigned: s.Assigned, LastKnownGood: s.LastKnownGood, Rejected: s.Rejected, Proofs: s.Proofs,
@@ -97,13 +97,13 @@ func (s *State) restore(d Durable) {
 	s.Trial, s.Promoted, s.Suspects, s.Excuses = d.Trial, d.Promoted, d.Suspects, d.Excuses
 }
 
-// New is the state before anything is known.
+// New returns the state before anything is known.
 func New(settings Settings) State {
 	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Clock: Clock{Due: never}}
 }
 
-// significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no
-// write of its own.
+// significant returns what is written at once; only trial time waits for persistInterval. That a hold whose approval was spent is over is
+// worth no write of its own.
 func significant(d Durable) Durable {
 	if d.Hold.Spent {
 		d.Hold = HeldChange{}

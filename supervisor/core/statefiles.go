@@ -10,13 +10,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// The kubelet's CPU and memory managers keep a state file each, and a kubelet whose policy is another one than the file's exits over it,
+// The kubelet's CPU and memory managers keep a state file each, and a kubelet whose policy differs from the file's exits over it,
 // at every start (rule 17). Such a file is set aside before the kubelet is started: recorded, then renamed, then started. It is never
-// put back, for over other pods than it was written for it would kill them; the kubelet makes a new one.
+// put back, because with other pods than it was written for it would kill them; the kubelet makes a new one.
 
 // StateFiles is the care for state files before a start. Its zero value is that they were not looked at yet.
 type StateFiles struct {
-	Of       *Version                  // what is to be started; nil = local
+	Of       *Version                  // what will be started; nil = local
 	InTheWay []kubeletconfig.StateFile // what has to be set aside for it
 	Done     bool                      // they were cared for: the start does not look at them again
 }
@@ -28,7 +28,7 @@ type Aside struct {
 	Content string `json:"content,omitempty"` // of the configuration that it was in the way of; empty = local
 }
 
-// learnInTheWay records the files that have to go before want can start.
+// learnInTheWay records the files that have to be set aside so that want can start.
 func (host *Host) learnInTheWay(bootID string, files []kubeletconfig.StateFile, want *Version) {
 	host.StateFiles = StateFiles{Of: want, InTheWay: files}
 	for _, file := range files {
@@ -61,8 +61,8 @@ func describeStateFile(f kubeletconfig.StateFile) string {
 	return fmt.Sprintf("%s of policy %s is set aside; the kubelet makes a new one", f.Name, f.Policy)
 }
 
-// blamesStateFile tells whether an exit is one that the state file explains, and that a start without it may mend: once for each
-// configuration until it was healthy for a while, and not counted as a failure of anybody's.
+// blamesStateFile reports whether the state file explains an exit, so that a start without the file may fix it: once for each configuration
+// until it was healthy for a while, and not counted as a failure of the configuration.
 func (host *Host) blamesStateFile(e ChildExited, gone Child, content string) bool {
 	return e.StateFile != "" && !slices.Contains(host.WithoutStateFile, stateFileKey(e.StateFile, gone, content))
 }

@@ -7,8 +7,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// followReason notes when the reason changes. It comes last in a decision. What is not published, because a change is too young, is no change of
-// the reason.
+// followReason notes when the reason changes. It comes last in a decision. What is not published, because a change is too young, is no
+// change of the reason.
 func followReason(s *State) {
 	if !reportable(s) {
 		return
@@ -18,7 +18,7 @@ func followReason(s *State) {
 	}
 }
 
-// details is what the Node says to programs; the condition says the same to people.
+// details returns what the Node says to programs; the condition says the same to people.
 func details(s *State, f finding) nodev1.Status {
 	details := nodev1.Status{
 		Reason:   f.reason,
@@ -46,7 +46,7 @@ func details(s *State, f finding) nodev1.Status {
 	return details
 }
 
-// assignedProof is the verdict on what is assigned; nil where there is none, or it is a refusal.
+// assignedProof returns the verdict on what is assigned; nil where there is none, or it is a refusal.
 func assignedProof(s *State) *Proof {
 	if s.Assigned == nil {
 		return nil
@@ -84,7 +84,7 @@ func shadowedDetails(s *State) (list []nodev1.ShadowedField) {
 	return list
 }
 
-// changeDetails leave out that the change is being reported: the Node that says so has been told.
+// changeDetails returns the change without the phase in which it is being reported: the Node that shows it has got the report.
 func changeDetails(s *State) *nodev1.Change {
 	c := s.LastChange.Shown()
 	switch {
@@ -97,7 +97,7 @@ func changeDetails(s *State) *nodev1.Change {
 	return c
 }
 
-// Shown is the change in the form of the Node contract; nil where there is none.
+// Shown returns the change in the form of the Node contract; nil where there is none.
 func (c LastChange) Shown() *nodev1.Change {
 	if c.Began.IsZero() {
 		return nil
@@ -115,7 +115,7 @@ func (c LastChange) Shown() *nodev1.Change {
 	return &shown
 }
 
-// name is how the version is assigned.
+// name returns how the version is assigned.
 func (v *Version) name() string {
 	if v == nil {
 		return nodev1.Local

@@ -13,7 +13,7 @@ type Storage struct {
 	SaveRetry time.Duration
 }
 
-// lacks tells whether something that is durable is to be written now.
+// lacks reports whether something that is durable must be written now.
 func (st *Storage) lacks(d Durable) bool {
 	return !reflect.DeepEqual(significant(d), significant(st.Disk))
 }

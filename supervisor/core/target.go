@@ -4,7 +4,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// wanted is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
+// wanted returns the configuration that should run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
 // for no pre-flight; a version without a verdict is presumed fit until it gets one.
 func wanted(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
@@ -15,7 +15,7 @@ func wanted(s *State) *Version {
 	return nil
 }
 
-// fallback is what would run if v failed (rule 2).
+// fallback returns what would run if v failed (rule 2).
 func fallback(s *State, v *Version) *Version {
 	lkg := s.LastKnownGood
 	if lkg == nil || Same(v, lkg) || !usable(s, lkg) {

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// OnTrial tells whether the child runs the configuration that the trial's account is about.
+// OnTrial reports whether the child runs the configuration that the trial's account is about.
 func (s *State) OnTrial() bool {
 	return s.Trial.isOf(s.Child)
 }
 
-// trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).
+// trialClockRuns reports whether healthy time counts: while the API server is in reach, only as long as the Lease is renewed (rule 7).
 func trialClockRuns(s *State) bool {
 	if !s.Child.Healthy || s.Trial.worse(s.Node) != "" {
 		return false
@@ -41,7 +41,7 @@ func judgeHealth(s *State) {
 	}
 	healthy := s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
 	if healthy {
-		s.Exit = "" // it says nothing of the present any more
+		s.Exit = "" // it no longer says anything about the present
 		s.WithoutStateFile = nil
 	}
 	if s.OnTrial() {
@@ -51,7 +51,8 @@ func judgeHealth(s *State) {
 	judgeControl(s)
 }
 
-// judges: while the kubelet, the supervisor or the host stops, nothing is concluded from how long anything takes.
+// judges reports whether time may count against the kubelet. While the kubelet, the supervisor or the host stops, nothing is concluded from
+// how long anything takes.
 func (s *State) judges() bool { return !s.Stopping && !s.Frozen && !s.isStopping() }
 
 func (s *State) isStopping() bool {
@@ -68,7 +69,8 @@ func judgeTrial(s *State) {
 	case s.Trial.isTooLongUnhealthy(s.Settings):
 		failTrial(s, StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.Lease.Lost && s.Trial.Baseline:
-		failTrial(s, LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
+		failTrial(s, LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet "+
+			"has lost the node", s.leaseLimit()))
 	case s.Trial.isFull(s.Settings) && (s.Standalone || s.Trial.Renewed && nodeIsFine(s)) && s.Child.Healthy:
 		promote(s)
 	}
@@ -85,8 +87,8 @@ func promote(s *State) {
 	s.event(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
 }
 
-// failTrialByPort: a process that has the port of the fallback as well is in the way of any configuration. It may let go of it before the
-// fallback asks for it, which is no verdict on what is on trial (rule 27).
+// failTrialByPort ends the trial over a healthz port that another process has. A process that has the port of the fallback as well is in
+// the way of any configuration. It may let go of it before the fallback asks for it, which is no verdict on what is on trial (rule 27).
 func failTrialByPort(s *State) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
 	words := "was never healthy: " + s.Child.PortHeld
@@ -138,13 +140,14 @@ func spend(s *State, v *Version) {
 		s.Trial.Open, s.Trial.HadHealth, s.Trial.BootID = true, false, s.BootID
 		s.Trial.Tries++
 	}
-	s.Trial.Parked = false // whoever parks it says so
+	s.Trial.Parked = false // the caller that parks it says so
 }
 
-// resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
+// resume opens the account again of what runs on trial: a start was counted that was not made, and it took the place of this one.
 func resume(s *State) {
 	if v := s.Child.Version; v != nil && !s.OnTrial() && !s.promoted(v, s.Child.Kubelet) {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews, Before: s.Before}
+		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews,
+			Before: s.Before}
 	}
 }
 
@@ -159,15 +162,15 @@ func tail(words string) string {
 // failure, unless the kubelet had been healthy for a while. A boot that ended is one whatever its health was: a configuration that takes
 // the host down must not become last known good.
 //
-// One that is only known to have waited at the lock counts nothing in another boot, or where it was found there; where nothing was found, it
-// may have been let through.
+// One that is only known to have waited at the lock counts nothing in another boot, or where it was found there; where nothing was found,
+// it may have been let through.
 func countOpenStart(s *State, foundWaiting bool) {
 	if !s.Trial.Open {
 		return
 	}
 	anotherBoot := s.Trial.BootID != "" && s.BootID != "" && s.Trial.BootID != s.BootID
 	if s.Trial.Parked && (foundWaiting || anotherBoot) {
-		s.Trial.giveBackParked()
+		s.Trial.refundParked()
 		return
 	}
 	s.Trial.Parked = false
@@ -184,7 +187,7 @@ func countOpenStart(s *State, foundWaiting bool) {
 	}
 }
 
-// trialVersion names the version that the trial's account is about.
+// trialVersion returns the version that the trial's account is about.
 func trialVersion(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		if v != nil && v.Content == s.Trial.Content {
@@ -194,7 +197,7 @@ func trialVersion(s *State) *Version {
 	return nil
 }
 
-// pause is how long the fallback has to be healthy before a configuration that was excused so often in a row is tried again.
+// pause returns how long the fallback has to be healthy before a configuration that was excused so often in a row is tried again.
 func (e Excuses) pause() time.Duration {
 	if e.Times <= 1 {
 		return 0

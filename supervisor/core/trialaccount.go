@@ -28,7 +28,7 @@ type Trial struct {
 	Unstarted string `json:"unstartedPods,omitempty"`
 }
 
-// isOf tells whether the account is about what the child runs.
+// isOf reports whether the account is about what the child runs.
 func (t *Trial) isOf(c Child) bool {
 	return c.Alive && c.NotInUse == "" && c.Version != nil && t.Content == c.Version.Content && t.Kubelet == c.Kubelet
 }
@@ -49,15 +49,15 @@ func (t *Trial) refund() {
 	}
 }
 
-// giveBackParked refunds the try of a kubelet that never was past its lock, and does not wait at it: perhaps it was never started, for its
-// try could not be written.
-func (t *Trial) giveBackParked() {
+// refundParked refunds the try of a kubelet that never was past its lock, and does not wait at it: perhaps it was never started, because
+// its try could not be written.
+func (t *Trial) refundParked() {
 	if t.Parked {
 		t.refund()
 	}
 }
 
-// worse names the conditions of the Node that are bad, and were not known to be so before the trial; empty = none.
+// worse returns the conditions of the Node that are bad, and were not known to be so before the trial; empty = none.
 func (t *Trial) worse(node NodeLooks) string {
 	if !node.Known || node.Bad == "" {
 		return ""
@@ -67,7 +67,7 @@ func (t *Trial) worse(node NodeLooks) string {
 	return strings.Join(worse, ", ")
 }
 
-// worseWarning says what the trial waits for; empty = nothing.
+// worseWarning returns what the trial waits for; empty = nothing.
 func (t *Trial) worseWarning(node NodeLooks, child Child) string {
 	worse := t.worse(node)
 	if worse == "" || !t.isOf(child) || node.Bads < badsToSay {
@@ -80,7 +80,7 @@ func (t *Trial) worseWarning(node NodeLooks, child Child) string {
 	return "the trial clock stands: bad conditions of the Node, " + since + ": " + worse
 }
 
-// unstartedWarning says that no pod can be started; empty = that is not known.
+// unstartedWarning returns that no pod can be started; empty = that is not known.
 func (t *Trial) unstartedWarning(child Child) string {
 	if t.Unstarted == "" || !t.isOf(child) {
 		return ""
@@ -88,7 +88,7 @@ func (t *Trial) unstartedWarning(child Child) string {
 	return "no pod could be started since this configuration was: these have no sandbox: " + t.Unstarted
 }
 
-// awaited is what a promotion waits for whose time is over.
+// awaited returns what a promotion waits for whose time is over.
 func (t *Trial) awaited(node NodeLooks) string {
 	switch {
 	case !t.Renewed:
@@ -96,7 +96,7 @@ func (t *Trial) awaited(node NodeLooks) string {
 	case t.worse(node) != "":
 		return "and conditions of the Node are good again: " + t.worse(node)
 	case node.Waiting != "":
-		return "and a pod that has come meanwhile was seen to be started: " + node.Waiting
+		return "and a pod that has come since then was seen to be started: " + node.Waiting
 	}
 	return "and its kubelet was seen to post the Node's conditions"
 }

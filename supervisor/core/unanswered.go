@@ -6,8 +6,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// A pre-flight that was killed, or ran out of time, has given no answer yet (rule 19). It is asked again with more time, and the change that
-// asked for it waits meanwhile.
+// A pre-flight that was killed, or ran out of time, has given no answer yet (rule 19). It is asked again with more time, and the change
+// that asked for it waits until then.
 
 // Unanswered is a pre-flight that gave no answer.
 type Unanswered struct {
@@ -23,7 +23,7 @@ type Unanswered struct {
 // all the time that a pre-flight gets.
 const triesWithoutHold = 5
 
-// askAgain tells whether it is time to ask again.
+// askAgain reports whether it is time to ask again.
 func askAgain(s *State, u *Unanswered) bool {
 	return s.Now >= askAgainAt(s, u)
 }

@@ -27,7 +27,7 @@ func (u *Unit) learn(e UnitSeen) {
 	}
 }
 
-// changed names the files that were others, or were not there, at the start; empty = none.
+// changed returns the names of the files that have changed or appeared since the start; empty = none.
 func (u *Unit) changed() string {
 	var names []string
 	for _, files := range []map[string]string{u.Started, u.Now} {

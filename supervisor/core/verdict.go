@@ -23,7 +23,7 @@ type Verdict struct {
 	ExitCode int
 }
 
-// VerdictKind tells verdicts apart.
+// VerdictKind is the kind of a verdict.
 type VerdictKind int
 
 // The verdicts. From Unreadable on they speak against the configuration, and the first that holds is the verdict.
@@ -44,7 +44,7 @@ func verdict(s *State, v *Version) Verdict {
 	return s.verdictOn(v, s.kubeletOf(v), s.Today.Fault)
 }
 
-// newestVerdict is the verdict on the newest assignment, which waits where the change to it is held.
+// newestVerdict returns the verdict on the newest assignment, which waits where the change to it is held.
 func newestVerdict(s *State) Verdict {
 	v := s.Assigned
 	_, newest, held := heldChange(s)
@@ -62,13 +62,13 @@ func newestVerdict(s *State) Verdict {
 	return x
 }
 
-// isAgainst tells whether the verdict speaks against the configuration.
+// isAgainst reports whether the verdict speaks against the configuration.
 func (x Verdict) isAgainst() bool { return x.Kind >= VerdictUnreadable }
 
-// isOfNode: the node's own file, which the layers of the configuration lie over, is why it cannot be read.
+// isOfNode reports whether the node's own file, which the layers of the configuration lie over, is why it cannot be read.
 func (x Verdict) isOfNode() bool { return x.Kind == VerdictUnreadable && x.On.Base != "" }
 
-// why tells people what speaks against the configuration.
+// why returns what speaks against the configuration, for people.
 func (x Verdict) why() string {
 	name := Describe(x.On)
 	switch {
@@ -86,12 +86,12 @@ func (x Verdict) why() string {
 	return name + " cannot be used"
 }
 
-// finding is the row of the table of reasons for a verdict; nil where nothing speaks against the configuration.
+// finding returns the row of the table of reasons for a verdict; nil where nothing speaks against the configuration.
 func (x Verdict) finding() *finding {
 	reason, hint := "", "correct the configuration"
 	switch x.Kind {
 	case VerdictUnreadable, VerdictUnrenderable:
-		reason, hint = nodev1.ReasonInternalError, "it is downloaded again by itself; see to the state folder and the run folder"
+		reason, hint = nodev1.ReasonInternalError, "it is downloaded again automatically; see to the state folder and the run folder"
 		if x.isOfNode() {
 			reason, hint = nodev1.ReasonFallbackBroken, "correct the local configuration"
 		}
@@ -108,7 +108,7 @@ func (x Verdict) finding() *finding {
 	return &finding{corev1.ConditionFalse, reason, x.why(), hint}
 }
 
-// failure is the verdict in the status document; nil where nothing speaks against the configuration.
+// failure returns the verdict in the form of the status document; nil where nothing speaks against the configuration.
 func (x Verdict) failure() *nodev1.Failure {
 	switch x.Kind {
 	case VerdictUnreadable, VerdictUnrenderable:
@@ -121,7 +121,7 @@ func (x Verdict) failure() *nodev1.Failure {
 	return nil
 }
 
-// statusError is the verdict in upstream's words; empty where nothing has failed.
+// statusError returns the verdict as upstream's error; empty where nothing has failed.
 func (x Verdict) statusError() string {
 	switch {
 	case x.Waits && x.Kind != VerdictRefused:

@@ -23,7 +23,7 @@ type Verdicts struct {
 	NoRoom           bool // for the newest pre-flight that blamed it
 }
 
-// verdictOn is the verdict on a version under a kubelet. fault is why its layers cannot be laid over the node's own file.
+// verdictOn returns the verdict on a version under a kubelet. fault is why its layers cannot be laid over the node's own file.
 func (vs *Verdicts) verdictOn(v *Version, kubelet kubeletconfig.Identity, fault string) Verdict {
 	if v.Content == "" {
 		return Verdict{Kind: VerdictUnreadable, On: v, Words: fault}
@@ -54,7 +54,7 @@ func (vs *Verdicts) learnUnanswered(now time.Duration, e Proved) {
 	vs.Unanswered = newest(vs.answered(e), u)
 }
 
-// answered are the pre-flights without an answer but for the one that has just come back.
+// answered returns the pre-flights without an answer, except the one that has just come back.
 func (vs *Verdicts) answered(e Proved) []Unanswered {
 	return without(vs.Unanswered, func(u Unanswered) bool { return u.Content == e.Content && u.Kubelet == e.Kubelet })
 }
@@ -72,7 +72,7 @@ func (vs *Verdicts) promoted(v *Version, kubelet kubeletconfig.Identity) bool {
 	return vs.Promoted.Content == v.Content && vs.Promoted.Kubelet == kubelet
 }
 
-// proof finds the kept verdict on a content under the given kubelet; nil when there is none.
+// proof returns the kept verdict on a content under the given kubelet; nil when there is none.
 func (vs *Verdicts) proof(content string, kubelet kubeletconfig.Identity) *Proof {
 	for i := range vs.Proofs {
 		p := &vs.Proofs[i]
@@ -83,7 +83,7 @@ func (vs *Verdicts) proof(content string, kubelet kubeletconfig.Identity) *Proof
 	return nil
 }
 
-// cannotRender says why the version's file cannot be made; empty when it can.
+// cannotRender returns why the version's file cannot be made; empty when it can.
 func (vs *Verdicts) cannotRender(v *Version) string {
 	for _, x := range vs.Unrenderable {
 		if x.Content == v.Content {
@@ -111,7 +111,7 @@ func (vs *Verdicts) suspect(v *Version, kubelet kubeletconfig.Identity) *Suspect
 	return nil
 }
 
-// environmentBlocks: the environment is to blame, and was asked too recently to be asked again.
+// environmentBlocks reports whether the environment is to blame, and was asked too recently to be asked again.
 func (vs *Verdicts) environmentBlocks(now time.Duration) bool {
 	return vs.Environment != "" && now < vs.EnvironmentRetry
 }
@@ -135,7 +135,7 @@ func (vs *Verdicts) takeUpExcused() {
 	vs.Suspects = without(vs.Suspects, func(x Suspect) bool { return x.Excused })
 }
 
-// effectiveOf is the digest that is kept of what is about to be started; empty = unknown.
+// effectiveOf returns the digest that is kept of what is about to be started; empty = unknown.
 func (vs *Verdicts) effectiveOf(start Start) string {
 	if p := vs.proof(ContentOr(start.Version, start.Local), start.Kubelet); p != nil {
 		return p.Effective
@@ -143,7 +143,7 @@ func (vs *Verdicts) effectiveOf(start Start) string {
 	return ""
 }
 
-// controlTime is how long the fallback has to stay healthy.
+// controlTime returns how long the fallback has to stay healthy.
 func (vs *Verdicts) controlTime(settings Settings) time.Duration {
 	least := settings.healthThatCounts()
 	for _, x := range vs.Suspects {
@@ -183,7 +183,7 @@ func (vs *Verdicts) keep(p Proof) {
 	vs.Proofs = newest(without(vs.Proofs, func(x Proof) bool { return x.Content == p.Content && x.Kubelet == p.Kubelet }), p)
 }
 
-// owed is the pre-flight of a content that has given no answer yet; nil = there is a verdict, or none was asked for.
+// owed returns the pre-flight of a content that has given no answer yet; nil = there is a verdict, or none was asked for.
 func (vs *Verdicts) owed(content string, kubelet kubeletconfig.Identity) *Unanswered {
 	if vs.proof(content, kubelet) != nil {
 		return nil
@@ -191,12 +191,12 @@ func (vs *Verdicts) owed(content string, kubelet kubeletconfig.Identity) *Unansw
 	return vs.unanswered(content, kubelet)
 }
 
-// needsTrial tells whether v, started with that kubelet, would be on trial (rules 7 and 9).
+// needsTrial reports whether v, started with that kubelet, would be on trial (rules 7 and 9).
 func (vs *Verdicts) needsTrial(v *Version, kubelet kubeletconfig.Identity) bool {
 	return v != nil && !vs.promoted(v, kubelet)
 }
 
-// isUnsaved: a promotion or a rejection is not on the disk yet.
+// isUnsaved reports whether a promotion or a rejection is not on the disk yet.
 func (vs *Verdicts) isUnsaved(disk Durable) bool {
 	return !reflect.DeepEqual(vs.LastKnownGood, disk.LastKnownGood) ||
 		slices.ContainsFunc(vs.Rejected, func(x Rejection) bool { return !slices.Contains(disk.Rejected, x) })

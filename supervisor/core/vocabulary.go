@@ -10,7 +10,7 @@ import (
 // Version is one configuration: where it came from and what is in it. A nil *Version is local, the node's own configuration.
 type Version struct {
 	Source corev1.ConfigMapNodeConfigSource `json:"source"`
-	// Content is config.Content of the payload. It is empty when the checkpoint could not be read: such a version equals nothing,
+	// Content is kubeletconfig.Content of the payload. It is empty when the checkpoint could not be read: such a version equals nothing,
 	// itself included, and is never started.
 	Content string `json:"content,omitempty"`
 	// Base is the digest of the node's own file that its layers lie over, and that is part of Content; empty = it has no such layers. Where
@@ -37,15 +37,15 @@ type Proof struct {
 	Load     bool                   `json:"load,omitempty"` // refused while loading or decoding, not while validating
 	Words    string                 `json:"words,omitempty"`
 	Warnings []string               `json:"warnings,omitempty"`
-	// Version is the kubelet's own word for its version, such as v1.36.3; empty = it did not tell.
+	// Version is what the kubelet calls its version, such as v1.36.3; empty = it did not say.
 	Version string `json:"kubeletVersion,omitempty"`
 	// UnknownFields are those of its fields that this kubelet leaves out.
 	UnknownFields []string `json:"unknownFields,omitempty"`
-	// Effective is the digest of the effective configuration ([config.Effective]) that the kubelet told; empty = it did not.
+	// Effective is the digest of the effective configuration ([config.Effective]) that the kubelet reported; empty = it did not.
 	Effective string `json:"effective,omitempty"`
-	// Shadowed are the fields that it does not run with, for flags or drop-in files go before.
+	// Shadowed are the fields that it does not run with, because flags or drop-in files override them.
 	Shadowed []nodev1.ShadowedField `json:"shadowed,omitempty"`
-	// Layers is how many there are whose share in a refusal is still to be found out.
+	// Layers is how many there are whose share in a refusal is not known yet.
 	Layers int `json:"layers,omitempty"`
 }
 
@@ -69,8 +69,8 @@ type Suspect struct {
 	// Times is how often it exited where that is the cause, and ExitCode the last code; noExitCode where there was none.
 	Times    Count `json:"times,omitempty"`
 	ExitCode int   `json:"exitCode,omitempty"`
-	// Excused: the control failed the same way, or the node was short of what both take, and Words say so. The configuration is tried again
-	// once the fallback has been healthy.
+	// Excused says that the control failed the same way, or the node was short of what both take, and Words say so. The configuration is
+	// tried again once the fallback has been healthy.
 	Excused bool `json:"excused,omitempty"`
 }
 
@@ -108,7 +108,7 @@ type Account struct {
 	Active  *Version `json:"active,omitempty"`     // what a healthy kubelet was last seen running
 	// Cluster has the digests of the keys of the certificate authorities of the cluster that all of this is about.
 	Cluster []string `json:"cluster,omitempty"`
-	// Renews: the Node's Lease was being renewed by a kubelet of ours, when it was last known.
+	// Renews says whether the Node's Lease was being renewed by a kubelet of ours, when it was last known.
 	Renews bool `json:"leaseRenewed,omitempty"`
 	// Before are the Node's conditions as the newest kubelet left them that was not on trial.
 	Before Conditions `json:"conditions,omitzero"`
@@ -128,13 +128,13 @@ type Account struct {
 }
 
 // Unrenderable is a content whose effective file could not be made: its checkpoint is gone or the run folder is full. It is passed over
-// until its checkpoint was written again, the kubelet is started anew, or a person asks.
+// until its checkpoint was written again, the kubelet is started again, or a person asks.
 type Unrenderable struct{ Content, Words string }
 
 // storedEntries bounds each stored list (rule 15); the newest are kept.
 const storedEntries = 20
 
-// Problem is something that a person should hear of: upstream's words for status.error, and the detail for the condition.
+// Problem is something that a person should hear of: upstream's error for status.config.error, and the detail for the condition.
 type Problem struct {
 	Malformed bool // the assignment itself is wrong, not merely out of reach
 	OfNode    bool // the node's own file is, which its layers are to lie over
@@ -142,7 +142,7 @@ type Problem struct {
 	Words     string
 }
 
-// Same tells whether two versions are the same configuration by content (rule 5). Local is only the same as local.
+// Same reports whether two versions are the same configuration by content (rule 5). Local is only the same as local.
 func Same(a, b *Version) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -150,7 +150,7 @@ func Same(a, b *Version) bool {
 	return a.Content != "" && a.Content == b.Content
 }
 
-// bare is the version without what the API server gives an object.
+// bare returns the version without what the API server gives an object.
 func (v *Version) bare() *Version {
 	if v == nil {
 		return nil
@@ -162,7 +162,7 @@ func (v *Version) bare() *Version {
 
 func contentOf(v *Version) string { return ContentOr(v, "") }
 
-// ContentOr is the content of a version, and for local what is given.
+// ContentOr returns the content of a version, and for local what is given.
 func ContentOr(v *Version, local string) string {
 	if v == nil {
 		return local

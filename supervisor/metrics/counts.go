@@ -68,7 +68,7 @@ func (h *Histogram) observe(d time.Duration) {
 }
 
 // Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may
-// come is there from the start, for a rate has to begin at 0.
+// come is there from the start, because a rate has to begin at 0.
 type Counts struct {
 	Starts, Rollbacks, Preflights map[string]uint64
 	Exits                         map[string]uint64 // by cause, not asked for
@@ -88,7 +88,8 @@ func (c Counts) filled() Counts {
 	c.Starts = zeros(c.Starts, startOfOurs, startChange, startExit)
 	c.Exits = zeros(c.Exits, endClean, endError, endSignal, endHung)
 	c.Rollbacks = zeros(c.Rollbacks, string(core.Exited), string(core.StartTimeout), string(core.PortHeld), string(core.LeaseLost))
-	c.Preflights = zeros(c.Preflights, kubeletconfig.Accepted.String(), kubeletconfig.Refused.String(), kubeletconfig.Environment.String(), kubeletconfig.Unknown.String())
+	c.Preflights = zeros(c.Preflights, kubeletconfig.Accepted.String(), kubeletconfig.Refused.String(), kubeletconfig.Environment.String(),
+		kubeletconfig.Unknown.String())
 	c.LostFor = zeros(c.LostFor, lostReasons...)
 	rest := c.Lost
 	for _, n := range c.LostFor {

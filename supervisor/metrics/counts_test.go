@@ -355,7 +355,7 @@ func TestTheTextIsWellFormed(t *testing.T) {
 
 // The page names every metric, with its type, and no others.
 func TestThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/metrics.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // series is bounded, that nothing of a configuration's content, of pods or of credentials is in them, that nothing
 // waits for a reader, and that what cannot be written or listened to costs nothing but the metrics.
 //
-// The text is written here, for the small libraries do not write what Prometheus' own linter accepts:
+// The text is written here, because the small libraries do not write what Prometheus' own linter accepts:
 // VictoriaMetrics/metrics v1.44.0 still has empty HELP lines. It is 48 KiB larger in the binary than what is written
 // here, and not smaller in memory (docs/evidence/figures.md has them). The large library brings protobuf, 2 MB of
 // binary.

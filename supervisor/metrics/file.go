@@ -19,7 +19,7 @@ const (
 	settle = time.Second
 )
 
-// Keep writes the file at each change and every minute, until ctx ends. What cannot be written is said once, and tried again.
+// Keep writes the file at each change and every minute, until ctx ends. An error of writing is logged once, and it tries again.
 func (m *Metrics) Keep(ctx context.Context, path string, logger *zap.Logger) {
 	said := ""
 	for {

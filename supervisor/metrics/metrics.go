@@ -12,7 +12,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/core"
 )
 
-// Metrics are those of one supervisor. The zero value is not usable; a nil *Metrics counts nothing.
+// Metrics are those of one supervisor. The zero value is not usable; a nil *Metrics counts nothing. All methods may be called from any
+// goroutine.
 type Metrics struct {
 	version string
 	changed chan struct{} // capacity 1
@@ -39,10 +40,11 @@ type shown struct {
 
 // New makes the metrics of a program, which go on from the counts of the one before it; now is a monotonic clock.
 func New(version string, before Counts, now func() time.Duration) *Metrics {
-	return &Metrics{version: version, changed: make(chan struct{}, 1), now: now, counts: before.filled(), begun: map[string]time.Duration{}, until: now()}
+	return &Metrics{version: version, changed: make(chan struct{}, 1), now: now, counts: before.filled(), begun: map[string]time.Duration{},
+		until: now()}
 }
 
-// Counts are a copy, for the next program.
+// Counts returns a copy, for the next program.
 func (m *Metrics) Counts() Counts {
 	if m == nil {
 		return Counts{}
@@ -119,10 +121,10 @@ func (m *Metrics) end(phase string) {
 	}
 }
 
-// Saying notes that there is something new to say on the Node, and Said that the Node says it.
+// Saying notes that there is something new to report on the Node.
 func (m *Metrics) Saying() { m.report(false) }
 
-// Said is for the Node's answer.
+// Said notes that the Node shows the report.
 func (m *Metrics) Said() { m.report(true) }
 
 func (m *Metrics) report(said bool) {
@@ -163,12 +165,14 @@ func (m *Metrics) poke() {
 
 // sourceLabels are upstream's (getConfigLabels and setNodeConfigMetric... of pkg/kubelet/metrics/metrics.go, Kubernetes 1.21).
 func sourceLabels(source *corev1.NodeConfigSource) []label {
-	labels := []label{{"node_config_source", "local"}, {"node_config_uid", ""}, {"node_config_resource_version", ""}, {"node_config_kubelet_key", ""}}
+	labels := []label{{"node_config_source", "local"}, {"node_config_uid", ""}, {"node_config_resource_version", ""},
+		{"node_config_kubelet_key", ""}}
 	if source == nil || source.ConfigMap == nil {
 		return labels
 	}
 	c := source.ConfigMap
-	for i, value := range []string{"/api/v1/namespaces/" + c.Namespace + "/configmaps/" + c.Name, string(c.UID), c.ResourceVersion, c.KubeletConfigKey} {
+	for i, value := range []string{"/api/v1/namespaces/" + c.Namespace + "/configmaps/" + c.Name, string(c.UID), c.ResourceVersion,
+		c.KubeletConfigKey} {
 		labels[i].value = value
 	}
 	return labels

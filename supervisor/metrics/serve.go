@@ -29,7 +29,8 @@ const (
 	socketMode = 0o660
 )
 
-// CheckAddress finds what Serve would not listen to: anything but unix:///PATH, and an address of loopback with a port.
+// CheckAddress returns an error for an address that Serve would not listen to: anything except unix:///PATH and a loopback address with a
+// port.
 func CheckAddress(address string) error {
 	_, _, err := parse(address)
 	return err
@@ -38,7 +39,8 @@ func CheckAddress(address string) error {
 func parse(address string) (network, where string, err error) {
 	if path, is := strings.CutPrefix(address, unixPrefix); is {
 		if !filepath.IsAbs(path) || strings.HasSuffix(path, "/") || len(path) > 100 {
-			return "", "", fmt.Errorf("%q is not the absolute path of a socket, of 100 bytes at most; give one such as unix:///run/kubelet-supervisor/metrics.sock", address)
+			return "", "", fmt.Errorf("%q is not the absolute path of a socket, of 100 bytes at most; give one such as "+
+				"unix:///run/kubelet-supervisor/metrics.sock", address)
 		}
 		return "unix", path, nil
 	}
@@ -49,7 +51,7 @@ func parse(address string) (network, where string, err error) {
 	return "tcp", address, nil
 }
 
-// Serve answers GET /metrics there until ctx ends. What it cannot listen to is said once, and tried again.
+// Serve answers GET /metrics there until ctx ends. An error of listening is logged once, and it tries again.
 func (m *Metrics) Serve(ctx context.Context, address string, logger *zap.Logger) {
 	said := ""
 	for {
@@ -72,7 +74,8 @@ func (m *Metrics) serve(ctx context.Context, address string) error {
 	if err != nil {
 		return fmt.Errorf("listening at %s: %w", address, err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(m.answer), ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute, MaxHeaderBytes: mostHead}
+	server := &http.Server{Handler: http.HandlerFunc(m.answer), ReadTimeout: readTime, WriteTimeout: readTime, IdleTimeout: time.Minute,
+		MaxHeaderBytes: mostHead}
 	ended := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer ended()
 	return server.Serve(listener)

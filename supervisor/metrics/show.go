@@ -66,7 +66,8 @@ func (m *Metrics) showKubelet(p *page) {
 	p.sample(truth(m.shown.healthy))
 	p.family(ours+"kubelet_unhealthy_seconds_total", counter, "Time in which no healthy kubelet ran.")
 	p.sample(c.Unhealthy)
-	p.family(ours+"kubelet_starts_total", counter, "Starts of the kubelet: the supervisor's first (begin), after one that it stopped (change), after one that ended without a request (exit).")
+	p.family(ours+"kubelet_starts_total", counter, "Starts of the kubelet: the supervisor's first (begin), after one that it stopped "+
+		"(change), after one that ended without a request (exit).")
 	p.each("why", c.Starts)
 	p.family(ours+"kubelet_exits_total", counter, "Ends of the kubelet; asked: the supervisor stopped it.")
 	p.sample(float64(c.Asked), label{"asked", "true"}, label{"cause", "stopped"})
@@ -77,15 +78,17 @@ func (m *Metrics) showKubelet(p *page) {
 
 func (m *Metrics) showChanges(p *page) {
 	c := &m.counts
-	p.family(ours+"preflights_total", counter, "Times that the kubelet was asked about a configuration before it was restarted, by what it said.")
+	p.family(ours+"preflights_total", counter, "Times that the kubelet was asked about a configuration before it was restarted, by what it "+
+		"said.")
 	p.each("outcome", c.Preflights)
 	p.family(ours+"rollbacks_total", counter, "Trials that failed, by cause.")
 	p.each("cause", c.Rollbacks)
-	p.family(ours+"rejections_total", counter, "Configurations that were rejected, for the fallback ran well.")
+	p.family(ours+"rejections_total", counter, "Configurations that were rejected because the fallback ran well.")
 	p.sample(float64(c.Rejections))
 	p.family(ours+"promotions_total", counter, "Configurations that passed their trial.")
 	p.sample(float64(c.Promotions))
-	p.family(ours+"pods_lost_total", counter, "Pods that ran before a restart for a change and that the kubelet has rejected after it, by its reason.")
+	p.family(ours+"pods_lost_total", counter, "Pods that ran before a restart for a change and that the kubelet has rejected after it, by "+
+		"its reason.")
 	p.each("reason", c.LostFor)
 	p.family(ours+"state_files_set_aside_total", counter, "State files of the kubelet that were set aside for a change.")
 	p.sample(float64(c.Aside))
@@ -96,7 +99,8 @@ func (m *Metrics) showChanges(p *page) {
 }
 
 func (m *Metrics) showContact(p *page) {
-	p.family(ours+"api_requests_total", counter, "Requests of the supervisor to the API server, by the code of the answer; none: there was no answer.")
+	p.family(ours+"api_requests_total", counter, "Requests of the supervisor to the API server, by the code of the answer; none: there was "+
+		"no answer.")
 	p.each("code", m.counts.Requests)
 	if !m.contact.IsZero() {
 		p.family(ours+"last_contact_timestamp_seconds", gauge, "When the API server last answered the supervisor.")

@@ -71,8 +71,6 @@ var notSwept = map[string]struct {
 	folders []string
 	most    int
 }{
-	"the node's program": {[]string{"cmd", "decide", "supervisor"}, 385},
-
 	"what make matrix writes": {[]string{"docs/evidence/compatibility.md"}, 7},
 }
 

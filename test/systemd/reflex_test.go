@@ -113,7 +113,7 @@ func TestALocalConfigurationThatIsBroken(t *testing.T) {
 func TestAnUpgradeOfTheKubeletsUnit(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
 		m.supervised()
-		const stale = "The ExecStart of kubelet.service is another than when it was enabled"
+		const stale = "The ExecStart of kubelet.service differs from when it was enabled"
 		if said := m.must("kubelet-supervisor status"); strings.Contains(said, stale) {
 			t.Error(said)
 		}
