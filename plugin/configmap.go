@@ -37,7 +37,7 @@ func putConfigMap(ctx context.Context, client kubernetes.Interface, wanted *core
 		return nil, "", fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	}
 	if !maps.Equal(found.Data, wanted.Data) || !maps.EqualFunc(found.BinaryData, wanted.BinaryData, slices.Equal) {
-		return nil, "", fmt.Errorf("ConfigMap %s exists with other content, so it was edited: delete it, or push under another name", name)
+		return nil, "", fmt.Errorf("ConfigMap %s exists with another content, so it was edited: delete it, or push under another name", name)
 	}
 	if found.Immutable != nil && *found.Immutable && found.Labels[document.PurposeLabel] == document.PurposeConfiguration {
 		return found, "unchanged", nil

@@ -60,7 +60,7 @@ func readWindow(from *v1alpha1.Window, zones Zones) (window, error) {
 	}
 	opens, is := schedule.(*cron.SpecSchedule)
 	if !is {
-		return window{}, fmt.Errorf("schedule: %q is relative to the time of evaluation, and not to the clock", from.Schedule)
+		return window{}, fmt.Errorf("schedule: %q counts from the time of evaluation, and not by the clock", from.Schedule)
 	}
 	if !v1alpha1.IsSchedule(from.Schedule) {
 		return window{}, fmt.Errorf("schedule: %q is neither five fields of cron, such as 0 22 * * 1-5, nor @daily and its like", from.Schedule)
