@@ -121,7 +121,7 @@ func TestExplain(t *testing.T) {
 // Secrets are shown by nobody, and no value fills a screen.
 func TestExplainShowsNoSecrets(t *testing.T) {
 	const secret = "s3cret"
-	s := explained(t, "staticPodURL: https://me:s3cret@host/\nstaticPodURLHeader: {Authorization: [s3cret]}\nimageServiceEndpoint: tcp://me:s3cret@host\nstaticPodURLHeaders: s3cret\nclusterDomain: "+strings.Repeat("x", 500)+"\n",
+	s := explained(t, "staticPodURL: https://me:s3cret@host/\nstaticPodURLHeader: {Authorization: [s3cret]}\nimageServiceEndpoint: tcp://me:s3cret@host\nstaticPodURLHeaders: s3cret\nregisterWithTaints: [{key: a, sekret: s3cret}]\nclusterDomain: "+strings.Repeat("x", 500)+"\n",
 		map[string]string{"a.conf": "staticPodURL: s3cret\n"}, []string{"--manifest-url-header=a:s3cret"}, layered("- {name: x, patch: {staticPodURL: s3cret, clusterDomain: \"a\\nb\\e[2J\"}}"))
 	s.Told = told(t, `{"staticPodURL":"s3cret2"}`)
 	list, err := s.Explain()

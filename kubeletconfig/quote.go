@@ -37,7 +37,7 @@ func Quote(words string) string {
 			break
 		}
 		end, closed := closingQuote(words)
-		quoted, multiline := words[1:end], strings.ContainsRune(words[:end], '\n')
+		quoted, multiline := withoutUser(words[1:end]), strings.ContainsRune(words[:end], '\n')
 		kept.WriteByte(words[0])
 		kept.WriteString(strings.TrimRight(bounded.Text(quoted, maxQuoted), `\`))
 		if closed {
@@ -54,14 +54,27 @@ func Quote(words string) string {
 }
 
 // quotedValue is a value that a parser quotes because it is malformed: what was written into the wrong field may be a secret.
-var quotedValue = regexp.MustCompile(`(\b(?:duration|parsing|parsing time) \\*")((?:[^"\\]|\\.)*)`)
+var quotedValue = regexp.MustCompile(`(\b(?:duration|parsing|parsing time|cannot parse|extra text:) \\*")((?:[^"\\]|\\.)*)`)
+
+// quotedUnit is the end of such a value. It is as plain as the duration that follows.
+var quotedUnit = regexp.MustCompile(`(?s)(\bunknown unit \\*")(.*?)(?:(\\*" in duration \\*")([^"\\]*)|$)`)
 
 // plainValue is one that was meant for such a field: a number, with a unit or not.
 var plainValue = regexp.MustCompile(`^([-+]?\d{1,12}([.]\d{1,6})? ?[a-zA-Zµ]{0,7})?$`)
 
+// userInWords is a URL with a user in it that nothing quotes: it ends at a space.
+var userInWords = regexp.MustCompile(`://[^"\s]*@`)
+
 // withoutValues masks users of URLs, and values that parsers refuse.
 func withoutValues(words string) string {
-	words = userInURL.ReplaceAllString(words, "://"+Mask+"@")
+	words = userInWords.ReplaceAllString(words, "://"+Mask+"@")
+	words = quotedUnit.ReplaceAllStringFunc(words, func(found string) string {
+		parts := quotedUnit.FindStringSubmatch(found)
+		if parts[3] != "" && plainValue.MatchString(parts[4]) {
+			return found
+		}
+		return parts[1] + Mask + parts[3] + parts[4]
+	})
 	return quotedValue.ReplaceAllStringFunc(words, func(found string) string {
 		parts := quotedValue.FindStringSubmatch(found)
 		if plainValue.MatchString(strings.TrimRight(parts[2], `\`)) {

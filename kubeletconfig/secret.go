@@ -3,6 +3,7 @@ package kubeletconfig
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,8 +13,11 @@ import (
 // Mask replaces a secret. The kubelet uses the same one in its log and its configz.
 const Mask = "<masked>"
 
-// userInURL is a URL with a user, and maybe a password, in it.
-var userInURL = regexp.MustCompile(`://[^/"\s]*@`)
+// userInURL is the user of a URL, and maybe a password. A password that is not escaped may have anything in it.
+var userInURL = regexp.MustCompile(`(?s)://.*@`)
+
+// withoutUser masks it in one value.
+func withoutUser(value string) string { return userInURL.ReplaceAllString(value, "://"+Mask+"@") }
 
 // secret reports whether the field table says so of the field with this path, or of one that it is in.
 func secret(path string) bool {
@@ -25,27 +29,18 @@ func secret(path string) bool {
 	return false
 }
 
-// Hides reports whether the value of the field with this path must be hidden, because it may be a secret. Of a field
-// that no kubelet knows, any text may be one: the name may be misspelt.
-func Hides(path string, value any) bool {
-	if value == nil {
-		return false
-	}
-	if secret(path) || misplaced(path, value) {
-		return true
-	}
-	text, err := json.Marshal(value)
-	return err != nil || userInURL.Match(text) || !IsField(path) && strings.ContainsRune(string(text), '"')
-}
+// Hides reports whether the value of the field with this path must be hidden, because it may be a secret or has one in it: what [Masked] masks.
+// Of a field that no kubelet knows, any text may be one: the name may be misspelt.
+func Hides(path string, value any) bool { return !reflect.DeepEqual(maskedValue(path, value), value) }
 
 // plainName is what a header, or a field, has as its name. With digits, colons or many letters it may be a value that
 // was written in the wrong place.
 var plainName = regexp.MustCompile(`^[A-Za-z-]{1,40}(\[\d+\])*$`)
 
-// hidesName reports whether a name in the field with this path is masked: in a secret field, and in one that no
-// kubelet knows, names are data.
+// hidesName reports whether a name in the field with this path is masked: a name in a secret field, and one that no
+// kubelet knows, are data.
 func hidesName(above, name string) bool {
-	return above != "" && (secret(above) || !IsField(above)) && !plainName.MatchString(name)
+	return above != "" && (secret(above) || !IsField(above+"."+name)) && !plainName.MatchString(name)
 }
 
 // ShowPath is the path of a field for people, without what may be a secret.
@@ -90,7 +85,7 @@ func maskedValue(path string, value any) any {
 			return Mask
 		}
 		if !secret(path) && !misplaced(path, v) {
-			return userInURL.ReplaceAllString(v, "://"+Mask+"@")
+			return withoutUser(v)
 		}
 	}
 	if secret(path) || misplaced(path, value) {
@@ -99,10 +94,14 @@ func maskedValue(path string, value any) any {
 	return value
 }
 
+// gracePeriods is before the keys of a map whose values are durations, which its type does not say.
+const gracePeriods = "evictionSoftGracePeriod."
+
 // misplaced reports whether a value was meant for another field than the one with this path: it is no duration.
 func misplaced(path string, value any) bool {
 	text, is := value.(string)
-	if field, known := FieldAt(path); !is || !known || field.Type != "duration" || plainValue.MatchString(text) {
+	field, _ := FieldAt(path)
+	if !is || field.Type != "duration" && !strings.HasPrefix(path, gracePeriods) || plainValue.MatchString(text) {
 		return false
 	}
 	_, err := time.ParseDuration(text)

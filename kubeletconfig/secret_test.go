@@ -21,10 +21,13 @@ func TestMasked(t *testing.T) {
 		"a URL":               {"staticPodURL: https://host/?token=s3cret", `{"staticPodURL":"<masked>"}`, []string{"staticPodURL"}},
 		"a user in a URL": {"imageServiceEndpoint: tcp://me:s3cret@host/x", `{"imageServiceEndpoint":"tcp://<masked>@host/x"}`,
 			[]string{"imageServiceEndpoint"}},
-		"a name":          {`staticPodURLHeader: {"Authorization: Bearer s3cret": [x], t0ken: [], Cookie: []}`, `{"staticPodURLHeader":{"<masked>":[],"Cookie":[]}}`, []string{"staticPodURLHeader.<masked>"}},
-		"an unknown name": {"staticPodURLHeaders: {A: {t0ken: 1}}", `{"staticPodURLHeaders":{"A":{"<masked>":1}}}`, []string{"staticPodURLHeaders.A.<masked>"}},
-		"a null":          {"staticPodURL: null", `{"staticPodURL":null}`, nil},
-		"nothing secret":  {"maxPods: 60\nclusterDNS: [10.0.0.10]", `{"clusterDNS":["10.0.0.10"],"maxPods":60}`, nil},
+		"a name":                   {`staticPodURLHeader: {"Authorization: Bearer s3cret": [x], t0ken: [], Cookie: []}`, `{"staticPodURLHeader":{"<masked>":[],"Cookie":[]}}`, []string{"staticPodURLHeader.<masked>"}},
+		"an unknown name":          {"staticPodURLHeaders: {A: {t0ken: 1}}", `{"staticPodURLHeaders":{"A":{"<masked>":1}}}`, []string{"staticPodURLHeaders.A.<masked>"}},
+		"a name below a structure": {`logging: {"Bearer s3cret": 1, verbosity: 2}`, `{"logging":{"<masked>":1,"verbosity":2}}`, []string{"logging.<masked>"}},
+		"a password with a slash":  {"imageServiceEndpoint: tcp://me:s3/cr et@host/x", `{"imageServiceEndpoint":"tcp://<masked>@host/x"}`, []string{"imageServiceEndpoint"}},
+		"a grace period":           {"evictionSoftGracePeriod: {memory.available: s3cret, nodefs.available: 1m30s}", `{"evictionSoftGracePeriod":{"memory.available":"<masked>","nodefs.available":"1m30s"}}`, []string{"evictionSoftGracePeriod.memory.available"}},
+		"a null":                   {"staticPodURL: null", `{"staticPodURL":null}`, nil},
+		"nothing secret":           {"maxPods: 60\nclusterDNS: [10.0.0.10]", `{"clusterDNS":["10.0.0.10"],"maxPods":60}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree, err := Decode([]byte(row.document))
@@ -63,6 +66,7 @@ func TestShowPath(t *testing.T) {
 		"staticPodURLHeader.a: b": "staticPodURLHeader.<masked>", "staticPodURLHeader.eyJ0.a.b": "staticPodURLHeader.<masked>",
 		"staticPodURLHeader." + strings.Repeat("x", 41): "staticPodURLHeader.<masked>", "unknown1": "unknown1", "unknown1.t0ken": "unknown1.<masked>",
 		"unknown1.a.b": "unknown1.a.b", "tracing.endpoints.t0ken": "tracing.endpoints.<masked>", "": "",
+		"logging.Bearer s3cret": "logging.<masked>", "logging.unheardOf": "logging.unheardOf", "evictionHard.a1": "evictionHard.a1", "authentication.x509": "authentication.x509",
 	} {
 		if got := ShowPath(path); got != want {
 			t.Errorf("%s is shown as %s, want %s", path, got, want)
@@ -84,7 +88,8 @@ func TestHides(t *testing.T) {
 	if secrets == 0 {
 		t.Error("the field table calls nothing secret")
 	}
-	for path, value := range map[string]any{"imageServiceEndpoint": "tcp://me:s3cret@host", "syncFrequency": "t0ken", "staticPodURLHeaders": "x", "staticPodURlHeader": map[string]any{"A": []any{"x"}}} {
+	for path, value := range map[string]any{"imageServiceEndpoint": "tcp://me:s3cret@host", "syncFrequency": "t0ken", "staticPodURLHeaders": "x", "staticPodURlHeader": map[string]any{"A": []any{"x"}},
+		"registerWithTaints": []any{map[string]any{"key": "a", "sekret": "x"}}, "evictionSoftGracePeriod.memory.available": "t0ken", "containerRuntimeEndpoint": "tcp://me:s3/cret@host"} {
 		if !Hides(path, value) {
 			t.Errorf("%s: %v is shown", path, value)
 		}

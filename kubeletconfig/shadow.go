@@ -34,7 +34,7 @@ func Shadowed(configFile string, argv []string, effective Effective) []nodev1.Sh
 			return
 		}
 		if by := rulers.of(path, value); by != "" {
-			found = append(found, nodev1.ShadowedField{Field: Quote(strings.Join(path, ".")), Value: shownValue(path, value), By: by, Effective: shownValue(path, runsWith)})
+			found = append(found, nodev1.ShadowedField{Field: Quote(ShowPath(strings.Join(path, "."))), Value: shownValue(path, value), By: by, Effective: shownValue(path, runsWith)})
 		}
 	})
 	slices.SortFunc(found, func(a, b nodev1.ShadowedField) int { return strings.Compare(a.String(), b.String()) })

@@ -41,6 +41,7 @@ func TestShadowed(t *testing.T) {
 		"a null says nothing":         {file: "maxPods: null\n", flags: []string{"--max-pods=20"}},
 		"a path":                      {file: "resolvConf: /run/a/resolv.conf\n", flags: []string{"--resolv-conf=/etc/resolv.conf"}, want: []string{"resolvConf (/run/a/resolv.conf) by --resolv-conf (/etc/resolv.conf)"}},
 		"secrets":                     {file: "staticPodURL: https://me:s3cret@host/\nstaticPodURLHeader: {Authorization: [s3cret]}\n", flags: []string{"--manifest-url=s3cret", "--manifest-url-header=a:s3cret"}, want: []string{"staticPodURL by --manifest-url", "staticPodURLHeader.Authorization by --manifest-url-header"}},
+		"a value for a header's name": {file: "staticPodURLHeader: {\"Bearer s3cret\": [x]}\n", flags: []string{"--manifest-url-header=a:b"}, want: []string{"staticPodURLHeader.<masked> by --manifest-url-header"}},
 		"long words":                  {file: "clusterDomain: " + strings.Repeat("x", 65) + "\n", flags: []string{"--cluster-domain=y"}, want: []string{"clusterDomain by --cluster-domain (y)"}},
 		"words of two lines":          {file: "clusterDomain: \"a\\nb\"\n\"systemReserved\": {\"a\\nb\": x}\n", flags: []string{"--cluster-domain=y", "--system-reserved=cpu=1"}, want: []string{"clusterDomain by --cluster-domain (y)", "systemReserved.a b (x) by --system-reserved"}},
 		"no file that can be read":    {file: "\t: no YAML\n", flags: []string{"--max-pods=20"}, told: `{"maxPods":20}`},

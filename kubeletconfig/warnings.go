@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	sigsjson "sigs.k8s.io/json"
@@ -82,7 +83,7 @@ func (w *warnings) add(format string, words ...any) {
 }
 
 func (w *warnings) addField(path string) {
-	if path = Quote(path); len(w.fields) < maxWarnings && !slices.Contains(w.fields, path) {
+	if path = Quote(ShowPath(path)); len(w.fields) < maxWarnings && !slices.Contains(w.fields, path) {
 		w.fields = append(w.fields, path)
 	}
 }
@@ -113,7 +114,7 @@ func (w *warnings) addDuplicates(document []byte) {
 	if !isJSON(document) {
 		if _, err := yaml.YAMLToJSONStrict(document); err != nil {
 			for _, match := range yamlDuplicate.FindAllStringSubmatch(err.Error(), -1) {
-				w.add("field %s appears twice (line %s)", match[2], match[1])
+				w.add("field %q appears twice (line %s)", shownKey(match[2]), match[1])
 			}
 		}
 		return
@@ -122,9 +123,28 @@ func (w *warnings) addDuplicates(document []byte) {
 	strict, _ := sigsjson.UnmarshalStrict(document, &tree) // that it decodes is known
 	for _, err := range strict {
 		if match := jsonDuplicate.FindStringSubmatch(err.Error()); match != nil {
-			w.add("field %s appears twice", match[1])
+			path := unquoted(match[1])
+			envelope := inPatch.FindString(path)
+			w.add("field %q appears twice", envelope+ShowPath(path[len(envelope):]))
 		}
 	}
+}
+
+// shownKey is a key for people, without what may be a secret. The decoder does not say where it is.
+func shownKey(quoted string) string {
+	key := unquoted(quoted)
+	isField := func(f Field) bool { return f.Path[1+strings.LastIndexByte(f.Path, '.'):] == key }
+	if !slices.ContainsFunc(fields[:], isField) && slices.ContainsFunc(strings.Split(key, "."), func(part string) bool { return !plainName.MatchString(part) }) {
+		return Mask
+	}
+	return key
+}
+
+func unquoted(text string) string {
+	if plain, err := strconv.Unquote(text); err == nil {
+		return plain
+	}
+	return text
 }
 
 // secondDocument is the line on which a second YAML document begins that is not empty; 0 = there is none. No scalar
@@ -178,7 +198,7 @@ func (w *warnings) addUnknown(tree map[string]any, shown, path string, kubelet i
 		field, is := FieldAt(path + name)
 		switch {
 		case !is || strings.Contains(name, "."):
-			w.add("field %q is unknown to v0.%d", shown+name, newestMinor)
+			w.add("field %q is unknown to v0.%d", ShowPath(shown+name), newestMinor)
 			w.addField(shown + name)
 			continue
 		case field.Ignored(kubelet) != "":

@@ -15,7 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// changeOptions are the flags of the commands that change what nodes are assigned.
+// changeOptions are the flags of the commands that change the assignment of nodes.
 type changeOptions struct {
 	chosen   view.Selection
 	yes      bool
@@ -42,7 +42,7 @@ func (o *changeOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate wants nodes to be named, or selected.
+// Validate requires that nodes are named or selected.
 func (o *changeOptions) Validate() error {
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
@@ -66,20 +66,20 @@ func newAssign(f *cmdutil.Factory) *cobra.Command {
 		Long: `Assign a configuration to nodes, one after the other, and wait until each runs it.
 
 What would change is shown first, field by field, with what that does to the node, and which of its running pods the restart would kill. A node that may not read the ConfigMap
-yet is let read it. The assignment is written into the Node's annotation kubelet-supervisor.io/config-source, or into spec.configSource
-where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's own words.`,
+yet gets read access. The assignment is written into the Node's annotation kubelet-supervisor.io/config-source, or into spec.configSource
+where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's message.`,
 		Example: `  kubectl kubelet assign n1 --config kubelet-config/workers-d5bf27f224
   kubectl kubelet assign -l pool=workers --config workers-d5bf27f224 --yes --parallel 5 --until=good`,
 		ValidArgsFunction: f.CompleteNodes,
 		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().StringVar(&o.config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
-	command.Flags().BoolVar(&o.pin, "pin", false, "assign this one object: one of the same name made anew is refused")
+	command.Flags().BoolVar(&o.pin, "pin", false, "assign this one object: nodes refuse a later object of the same name")
 	o.addFlags(command)
 	return command
 }
 
-// Validate wants a configuration, besides nodes.
+// Validate requires a configuration and nodes.
 func (o *assignOptions) Validate() error {
 	if err := o.changeOptions.Validate(); err != nil {
 		return err
@@ -123,15 +123,15 @@ func (o *assignOptions) Run(ctx context.Context) error {
 	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.until.wanted.String()+" to")
 }
 
-// A target is a configuration, or local, and the nodes that are to run it.
+// A target is a configuration, or local, and the nodes that will run it.
 type target struct {
 	views   []view.Node
 	until   waitCondition
-	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
+	pin     string // uid of an immutable ConfigMap, which distinguishes it from a later one of the same name
 	written document.Document
 }
 
-// mayLayer says which nodes cannot have it, for it is of layers.
+// mayLayer returns an error that names the nodes which cannot have the target, because it consists of layers.
 func (t *target) mayLayer() error {
 	var failed []error
 	for _, v := range t.views {
@@ -142,7 +142,7 @@ func (t *target) mayLayer() error {
 	return errors.Join(failed...)
 }
 
-// findTarget reads the ConfigMap that is to be assigned.
+// findTarget reads the ConfigMap to assign.
 func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
 	if wanted.IsLocal() {
 		return target{}, nil
@@ -165,7 +165,7 @@ func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.
 	return t, nil
 }
 
-// changeNodes shows what is to be done, asks, and does it, node by node.
+// changeNodes shows the changes, asks, and makes them node by node.
 func changeNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
 	var views []view.Node
 	of := map[string]*target{}
@@ -227,7 +227,7 @@ func assignNode(ctx context.Context, f *cmdutil.Factory, w *writer, grant *grant
 	return nil
 }
 
-// mayShare refuses what belongs to one node where several are to have it.
+// mayShare returns an error if several nodes would get a value that belongs to one node.
 func mayShare(d document.Document, views []view.Node, wanted nodev1.Assignment) error {
 	if err := d.Shareable(); err != nil && len(views) > 1 {
 		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)

@@ -111,7 +111,7 @@ func TestAssignWaits(t *testing.T) {
 		}, []string{"--until=good"}, "n1: passed its trial", 0},
 		{"the ConfigMap cannot be had", localNode("n1"), func(node *corev1.Node, assignment string) {
 			saying(node, assignment, "SyncFailed", corev1.ConditionFalse, "using current (default); denied", nil, nil)
-		}, nil, "SyncFailed: using current (default); denied (the node goes on trying by itself)", 1},
+		}, nil, "SyncFailed: using current (default); denied (the node tries again automatically)", 1},
 		{"not at all", localNode("n1"), nil, []string{"--wait=false"}, "maxPods", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,19 +16,19 @@ import (
 
 const (
 	lookInterval = 500 * time.Millisecond
-	// failingGrace is how long a node may say that it cannot get a ConfigMap before that counts.
+	// failingGrace is how long a node may fail to get a ConfigMap before the command fails.
 	failingGrace = 10 * time.Second
 
 	activeTimeout = 5 * time.Minute
-	goodTimeout   = 20 * time.Minute // the trial lasts 10
+	goodTimeout   = 20 * time.Minute // the default trial lasts 10
 )
 
 // waitOptions are the flags of the commands that wait for nodes.
 type waitOptions struct {
 	wait    bool
 	until   string        // active or good
-	timeout time.Duration // 0: by until
-	answer  time.Duration // how long a node without a supervisor is waited for
+	timeout time.Duration // 0: depends on until
+	answer  time.Duration // how long to wait for a node without a supervisor
 }
 
 func (w *waitOptions) addFlags(flags *pflag.FlagSet) {
@@ -38,7 +38,7 @@ func (w *waitOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&w.answer, "answer-timeout", 30*time.Second, "how long to wait for a sign of a supervisor on a node that has shown none")
 }
 
-// complete fills in how long is waited.
+// complete sets the default timeout.
 func (w *waitOptions) complete() {
 	switch {
 	case w.timeout == 0 && w.until == "good":
@@ -58,17 +58,17 @@ func (w *waitOptions) validate() error {
 	return nil
 }
 
-// await follows a Node until it has met the condition, and tells each change on the way. The error has the node's words.
+// await follows a Node until it has met the condition, and prints each change. The error has the node's message.
 func await(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string, g waitCondition, w waitOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	news := make(chan sighting)
 	go followNode(ctx, client, name, news)
-	defer func() { // it ends before the command goes on
+	defer func() { // it ends before the command continues
 		cancel()
 		for range news {
 		}
 	}()
-	ticker := time.NewTicker(lookInterval) // for what is a matter of time
+	ticker := time.NewTicker(lookInterval) // for conditions that depend on time
 	defer ticker.Stop()
 	a := attempt{Factory: f, name: name, until: g, wait: w, begin: time.Now()}
 	for {
@@ -96,7 +96,7 @@ func await(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface,
 	}
 }
 
-// An attempt is the waiting for one node.
+// An attempt is the wait for one node.
 type attempt struct {
 	*cmdutil.Factory
 	name         string
@@ -104,16 +104,16 @@ type attempt struct {
 	wait         waitOptions
 	begin        time.Time
 	view         *view.Node // as last seen
-	err          error      // why it was not seen since
+	err          error      // why the node has not been read since
 	said         string
 	failingSince time.Time
 }
 
-// judge tells what is new, and whether the waiting is over.
+// judge prints what is new, and reports whether the wait is over.
 func (a *attempt) judge() (done bool, err error) {
 	v := *a.view
 	verdict, words := a.until.judge(v)
-	if words != a.said && verdict != failed { // the error tells that
+	if words != a.said && verdict != failed { // the error has the same text
 		a.Note("%s: %s", a.name, words)
 	}
 	a.said = words
@@ -129,9 +129,9 @@ func (a *attempt) judge() (done bool, err error) {
 	case verdict == failed:
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
-		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
+		return true, fmt.Errorf("node %s: %s (the node tries again automatically)", a.name, words)
 	case !v.Says.Supervised && unanswered && a.until.wanted.IsLocal():
-		a.Note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
+		a.Note("%s: no supervisor has written a status on it within %s, so no supervisor has followed the assignment", a.name, a.wait.answer)
 		return true, nil
 	case !v.Says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
@@ -141,7 +141,7 @@ func (a *attempt) judge() (done bool, err error) {
 	return false, nil
 }
 
-// noSupervisor says that nobody will answer.
+// noSupervisor returns the error for a node that no supervisor answers for.
 func noSupervisor(v view.Node, after time.Duration) error {
 	remedy := "run its kubelet under kubelet-supervisor; the assignment stands and is followed then, and kubectl kubelet reset " + v.Name + " removes it"
 	if !v.Ready() {

@@ -8,18 +8,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
-// spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
+// carrierFor returns where to write an assignment. If the Node has one, it goes to the same place, because an
+// annotation overrides the field. Otherwise it goes to spec.configSource if the API server keeps that field, which
+// a dry run shows, and to the annotation if not.
 func (w *writer) carrierFor(ctx context.Context, v view.Node, wanted nodev1.Assignment) nodev1.Carrier {
 	switch {
-	case wanted.UID != "": // the field takes no uid
+	case wanted.UID != "": // the field has no room for a uid
 		return nodev1.CarrierAnnotation
 	case v.Says.Carrier != nodev1.CarrierNone:
 		return v.Says.Carrier
-	case w.dry == cmdutil.DryRunClient: // the API server is not asked
+	case w.dry == cmdutil.DryRunClient: // a client dry run sends no request
 		return nodev1.CarrierAnnotation
 	}
-	w.probe.Do(func() { // once for all nodes: it is the API server's way
+	w.probe.Do(func() { // once for all nodes, because it depends on the API server only
 		node, err := cmdutil.PatchNode(ctx, w.client, v.Node, patchOf(nodev1.CarrierField, wanted), cmdutil.DryRunServer)
 		w.keepsField = err == nil && node.Spec.ConfigSource != nil
 	})
@@ -29,7 +30,7 @@ func (w *writer) carrierFor(ctx context.Context, v view.Node, wanted nodev1.Assi
 	return nodev1.CarrierAnnotation
 }
 
-// patchOf is the merge patch that assigns; local removes what either carrier has.
+// patchOf returns the merge patch that assigns; for local it removes the assignment from both places.
 func patchOf(c nodev1.Carrier, wanted nodev1.Assignment) map[string]any {
 	source := map[string]any{"configMap": map[string]any{"namespace": wanted.Namespace, "name": wanted.Name, "kubeletConfigKey": wanted.Key}}
 	annotation := func(value any) map[string]any {

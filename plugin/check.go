@@ -13,7 +13,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// Exit codes of check, those of the node's own kubelet-supervisor check --impact.
+// Exit codes of check, the same as those of kubelet-supervisor check --impact on the node.
 const (
 	checkUnknown exitCode = 3
 	checkLost    exitCode = 4
@@ -23,7 +23,7 @@ const (
 type checkOptions struct {
 	*cmdutil.Factory
 	chosen view.Selection
-	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
+	files  []string // [KEY=]FILE, the configuration first; "-" is stdin
 	config string
 }
 
@@ -44,7 +44,7 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
 		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
-	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
+	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and other files for its ConfigMap; - is stdin")
 	command.Flags().StringVar(&o.config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of a file")
 	return command
 }
@@ -55,7 +55,7 @@ func (o *checkOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate wants nodes, and one configuration.
+// Validate requires nodes and one configuration.
 func (o *checkOptions) Validate() error {
 	if err := o.chosen.Validate(true); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (o *checkOptions) Validate() error {
 	return nil
 }
 
-// Run makes the forecasts, and ends with an exitCode where a pod is lost or nothing is known.
+// Run makes the forecasts, and returns an exitCode if a pod would be lost or nothing is known.
 func (o *checkOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// impactCode is the exit code for an impact: what is certain counts before what is not known.
+// impactCode returns the exit code for an impact. A certain loss takes precedence over an unknown one.
 func impactCode(i document.Impact) exitCode {
 	switch {
 	case i.Lost > 0:

@@ -19,7 +19,7 @@ import (
 type configOptions struct {
 	*cmdutil.Factory
 	node    string
-	changed bool // only what differs from the defaults
+	changed bool // only fields that differ from their defaults
 	format  string
 }
 
@@ -48,7 +48,7 @@ func (o *configOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate refuses formats that are not known.
+// Validate refuses unknown formats.
 func (o *configOptions) Validate() error {
 	if o.format != "yaml" && o.format != "json" {
 		return fmt.Errorf("-o %s is not known; give yaml or json", o.format)
@@ -56,7 +56,7 @@ func (o *configOptions) Validate() error {
 	return nil
 }
 
-// Run prints what the node's kubelet runs with.
+// Run prints the running configuration of the node's kubelet.
 func (o *configOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *configOptions) Run(ctx context.Context) error {
 	})
 }
 
-// configText writes what a kubelet runs with as a KubeletConfiguration.
+// configText returns the running configuration as a KubeletConfiguration in YAML.
 func configText(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
 	node, tree, err := runningConfig(ctx, f, client, name)
 	if err != nil {
@@ -95,7 +95,7 @@ func configText(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 	return document.Encode(node.Name, tree)
 }
 
-// runningConfig asks the kubelet of a node what it runs with.
+// runningConfig asks the kubelet of a node for its running configuration.
 func runningConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string) (view.Node, map[string]any, error) {
 	node, err := view.GetNode(ctx, client, name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-// putConfigMap makes the ConfigMap, or finds it made, and says which.
+// putConfigMap creates the ConfigMap unless it exists, and reports which.
 func putConfigMap(ctx context.Context, client kubernetes.Interface, wanted *corev1.ConfigMap, dry cmdutil.DryRun) (*corev1.ConfigMap, string, error) {
 	if dry == cmdutil.DryRunClient {
 		return wanted, "created", nil
@@ -37,12 +37,12 @@ func putConfigMap(ctx context.Context, client kubernetes.Interface, wanted *core
 		return nil, "", fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	}
 	if !maps.Equal(found.Data, wanted.Data) || !maps.EqualFunc(found.BinaryData, wanted.BinaryData, slices.Equal) {
-		return nil, "", fmt.Errorf("ConfigMap %s exists with another content, so somebody edited it: delete it, or push by another name", name)
+		return nil, "", fmt.Errorf("ConfigMap %s exists with another content, so it was edited: delete it, or push under another name", name)
 	}
 	if found.Immutable != nil && *found.Immutable && found.Labels[document.PurposeLabel] == document.PurposeConfiguration {
 		return found, "unchanged", nil
 	}
-	// Made by kubectl create --append-hash, say.
+	// It may have been made by kubectl create --append-hash.
 	patch := fmt.Sprintf(`{"immutable":true,"metadata":{"labels":{%q:%q},"annotations":{%q:%q}}}`,
 		document.PurposeLabel, document.PurposeConfiguration, document.NameAnnotation, wanted.Annotations[document.NameAnnotation])
 	made, err = api.Patch(ctx, wanted.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})

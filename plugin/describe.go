@@ -52,7 +52,7 @@ func (o *describeOptions) Validate() error {
 	return nil
 }
 
-// Run reads the node, and tells of it.
+// Run reads the node and describes it.
 func (o *describeOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -108,7 +108,7 @@ func describeNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Int
 	return describeEvents(ctx, f, client, v)
 }
 
-// describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
+// describeEvents prints the supervisor's events; the API server forgets them after an hour.
 func describeEvents(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": v.Name}.AsSelector().String()
 	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})

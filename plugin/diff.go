@@ -25,8 +25,8 @@ func newDiff(f *cmdutil.Factory) *cobra.Command {
 		Use:   "diff NODE",
 		Short: "Compare what a node is assigned, or could be, with what its kubelet runs with",
 		Long: `Compare, field by field, the configuration that a node is assigned, or the one of --config, with what its kubelet really runs with. What
-differs although it is active is set by a kubelet flag or a drop-in file of the node. Of layers it is told what they change in what runs now; what they leave
-to the node's own file is known to the node alone. The last line says which running pods the restart would kill.
+differs although it is active is set by a kubelet flag or a drop-in file of the node. For layers it shows what changes now. Fields that the layers do not
+set come from the node's own file, which cannot be read from here. The last line says which running pods the restart would kill.
 
 The exit code is 0 when nothing differs, 1 when something does, and 2 for an error.`,
 		Example: `  kubectl kubelet diff n1
@@ -51,7 +51,7 @@ func (o *diffOptions) Validate() error {
 	return nil
 }
 
-// Run compares, and ends with errDiffers where something differs.
+// Run compares, and returns errDiffers if something differs.
 func (o *diffOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 type doctorOptions struct {
 	*cmdutil.Factory
 	node   string
-	all    bool          // what all nodes have in common
-	answer time.Duration // how long the supervisor is waited for
+	all    bool          // examine what all nodes have in common
+	answer time.Duration // how long to wait for the supervisor
 }
 
 func newDoctor(f *cmdutil.Factory) *cobra.Command {
 	o := &doctorOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "doctor (NODE | --all)",
-		Short: "Check everything between an assignment and the kubelet, and say what to mend",
+		Short: "Check everything between an assignment and the kubelet, and say what to fix",
 		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
 read it, what the node says, kubelet flags that win over it, and the admission policies. Where there are pools, also whether the node is in one, whether
 their controller runs, and their policies. Nothing is changed. Exit code 1 when something is wrong.
@@ -38,13 +38,13 @@ their controller runs, and their policies. Nothing is changed. Exit code 1 when 
 The policies are compared with those that install makes, and tried by requests that the API server does not keep: as the node, where you may
 impersonate it, else as yourself.
 
-A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
-assignment, and spoke since the kubelet was started.
+A supervisor updates its status when it starts and when something changes, and not in between. So it counts as running if it answered the
+assignment, and updated its status after the kubelet was started.
 
 With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
 the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
-assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
-assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
+assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. A user who
+could assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1
   kubectl kubelet doctor --all`,
 		Args: func(command *cobra.Command, arguments []string) error {
@@ -74,7 +74,7 @@ func (o *doctorOptions) Validate() error {
 	return nil
 }
 
-// Run examines, and ends with an error where something is wrong.
+// Run examines, and returns an error if something is wrong.
 func (o *doctorOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -95,10 +95,10 @@ func (o *doctorOptions) Run(ctx context.Context) error {
 	return d.verdict("node " + d.node.Name + ": ")
 }
 
-// unknownFor is how long a condition may be Unknown: a change that is under way takes a minute or two.
+// unknownFor is how long a condition may be Unknown: a change in progress takes a minute or two.
 const unknownFor = 5 * time.Minute
 
-// A diagnosis goes along the chain.
+// A diagnosis follows the chain from the assignment to the kubelet.
 type diagnosis struct {
 	*cmdutil.Factory
 	findings
@@ -169,8 +169,8 @@ func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) 
 	}
 }
 
-// examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
-// that runs.
+// examineShadows names the fields that a flag or a drop-in file overrides. This is only known for the running
+// configuration.
 func (d *diagnosis) examineShadows(ctx context.Context, written document.Document) {
 	compared, err := compareOne(ctx, d.Factory, d.client, d.node, written)
 	if err != nil {
@@ -188,7 +188,7 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document.Documen
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
-	case d.node.Shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
+	case d.node.Shadowed() != "": // the node knows its flags, so its own report takes precedence over configz
 		d.note("the node says %s", d.node.Shadowed())
 	default:
 		d.fine("no kubelet flag or drop-in file wins over it")
@@ -205,20 +205,20 @@ func (d *diagnosis) examineCondition() {
 		d.fine("the node says %s", v.ReasonAndMessage())
 	case v.Wellness() == corev1.ConditionFalse, v.Reason() == nodev1.ReasonEnvironmentFailing:
 		d.wrong("the node says %s", v.ReasonAndMessage())
-	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.Now()) && longer(v, d.Now(), unknownFor): // Stopped was told already
+	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.Now()) && longer(v, d.Now(), unknownFor): // Stopped was already reported
 		d.wrong("the node has said %s for %s: %s", cmp.Or(v.Reason(), "nothing"), view.Age(d.Now(), v.Says.Status.Since), v.Message())
 	default:
 		d.note("the node says %s", v.ReasonAndMessage())
 	}
 }
 
-// longer tells whether the reason has been what it is for longer than that.
+// longer reports whether the reason has not changed for longer than that.
 func longer(v view.Node, now time.Time, than time.Duration) bool {
 	since := v.Says.Status.Since
 	return !since.IsZero() && now.Sub(since) > than
 }
 
-// waitsItsTurn: an edit is applied later, by --edit-spread.
+// waitsItsTurn reports whether an edit is applied later, because of --edit-spread.
 func waitsItsTurn(v view.Node, now time.Time) bool {
 	change := v.Says.Status.Change
 	return change != nil && now.Before(change.Due.Add(unknownFor))

@@ -14,11 +14,12 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// auditPage says how to find who assigned what.
+// auditPage describes how to find which user assigned what.
 const auditPage = "docs/howto/audit.md"
 
-// examineAll looks at what all nodes have in common, lists what was written before a policy held, and the assignments that nothing on their Node
-// accounts for. While a policy does not hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
+// examineAll examines what all nodes have in common. It lists what was written before a policy was in force, and
+// assignments that no record on their Node accounts for: users without permission can make those while no policy
+// is in force, and kubectl annotate and other tools can make them at any time.
 func (d *diagnosis) examineAll(ctx context.Context) error {
 	d.examineNamespace(ctx)
 	d.examinePolicy(ctx, deploy.Policy, "limits who may assign")
@@ -40,8 +41,8 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 	return nil
 }
 
-// examineRecords compares what each Node is assigned with the record of the plugin and the mark of the controller. Both can be forged by whoever
-// could assign, so that they account for an assignment is no proof.
+// examineRecords compares each Node's assignment with the plugin's record and the controller's mark. A user who
+// could assign could forge both, so a match proves nothing.
 func (d *diagnosis) examineRecords(views []view.Node, pools []view.Pool) {
 	left := 0
 	for _, v := range views {
@@ -59,7 +60,7 @@ func (d *diagnosis) examineRecords(views []view.Node, pools []view.Pool) {
 	}
 }
 
-// unaccounted says what the record of a Node does not account for; "" where it does.
+// unaccounted returns what the record of a Node does not account for; "" if nothing.
 func unaccounted(v view.Node) string {
 	current, ok := v.Current()
 	entries, err := v.Record()
@@ -85,7 +86,8 @@ func unaccounted(v view.Node) string {
 	return "it is assigned " + current.String() + ", and the last record is of " + last.Source
 }
 
-// examineNamespace: whoever may make pods in the namespace of configurations would be root on a node by a privileged one.
+// examineNamespace checks that the namespace of configurations refuses privileged pods: with one, a user who may
+// create pods there gets root on a node.
 func (d *diagnosis) examineNamespace(ctx context.Context) {
 	namespace, err := d.client.CoreV1().Namespaces().Get(ctx, cmdutil.ConfigNamespace, metav1.GetOptions{})
 	switch {
@@ -94,13 +96,13 @@ func (d *diagnosis) examineNamespace(ctx context.Context) {
 	case err != nil:
 		d.unknown("whether namespace %s admits privileged pods: %v", cmdutil.ConfigNamespace, err)
 	case strings.TrimSpace(namespace.Labels[enforceLabel]) != restricted:
-		d.wrong("namespace %s does not have the label %s=%s, so whoever may make pods there may make privileged ones; kubectl kubelet install", cmdutil.ConfigNamespace, enforceLabel, restricted)
+		d.wrong("namespace %s does not have the label %s=%s, so users who may create pods there may create privileged ones; kubectl kubelet install", cmdutil.ConfigNamespace, enforceLabel, restricted)
 	default:
 		d.fine("namespace %s admits no privileged pod", cmdutil.ConfigNamespace)
 	}
 }
 
-// enforceLabel is what the API server's PodSecurity admission reads, in Kubernetes 1.23 and later.
+// enforceLabel is read by the API server's PodSecurity admission, in Kubernetes 1.23 and later.
 const (
 	enforceLabel = "pod-security.kubernetes.io/enforce"
 	restricted   = "restricted"

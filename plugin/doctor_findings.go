@@ -8,13 +8,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// findings are what a diagnosis says, a line each. It counts what is wrong.
+// findings prints what a diagnosis finds, one line each, and counts the problems.
 type findings struct {
 	to       io.Writer
 	problems int
 }
 
-// verdict is an error where something is wrong, with a prefix.
+// verdict returns an error with a prefix if there are problems.
 func (f *findings) verdict(of string) error {
 	switch f.problems {
 	case 0:

@@ -21,8 +21,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-// examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
-// may write ConfigMaps in configNamespace change what nodes run.
+// examinePolicies checks the admission policies. Without them a node's identity can assign its own Node, as can
+// users who may patch nodes/status, and users who may write ConfigMaps in ConfigNamespace can change what nodes
+// run.
 func (d *diagnosis) examinePolicies(ctx context.Context) {
 	if d.examinePolicy(ctx, deploy.Policy, "limits who may assign") {
 		d.probePolicy(ctx)
@@ -30,7 +31,7 @@ func (d *diagnosis) examinePolicies(ctx context.Context) {
 	d.examinePolicy(ctx, deploy.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
 }
 
-// withoutPolicy says what everybody may do where a policy does not hold.
+// withoutPolicy says what is possible while a policy is not in force.
 var withoutPolicy = map[string]string{
 	deploy.Policy:                       "everybody who may patch nodes or nodes/status can assign",
 	deploy.ConfigMapPolicy:              "everybody who may write ConfigMaps in namespace " + cmdutil.ConfigNamespace + " can change what nodes run",
@@ -43,7 +44,7 @@ var withoutPolicy = map[string]string{
 	"kubelet-supervisor-layers":         "who makes a KubeletPool with a field that no kubelet knows is not warned",
 }
 
-// knowsPolicies tells whether the API server has admission policies. One that does not answer the question is taken for one that has.
+// knowsPolicies reports whether the API server has admission policies. If it does not answer, the result is true.
 func (d *diagnosis) knowsPolicies() bool {
 	kinds, err := d.client.Discovery().ServerResourcesForGroupVersion(admissionregistrationv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -52,7 +53,7 @@ func (d *diagnosis) knowsPolicies() bool {
 	return slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == "validatingadmissionpolicies" })
 }
 
-// examinePolicy compares a policy and its binding with what install makes; installed tells whether both are there.
+// examinePolicy compares a policy and its binding with what install makes; installed reports whether both exist.
 func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (installed bool) {
 	without := withoutPolicy[name]
 	api := d.client.AdmissionregistrationV1()
@@ -97,7 +98,8 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 	return true
 }
 
-// installing is the command that makes a policy as it should be. Where the rights are those of a controller outside of the cluster, they are to stay.
+// installing returns the command that repairs a policy. If the permissions are those of a controller outside of
+// the cluster, the command keeps them.
 func (d *diagnosis) installing(ctx context.Context, policy string) string {
 	if !slices.Contains(deploy.PoolPolicies(), policy) {
 		return "kubectl kubelet install"
@@ -109,7 +111,7 @@ func (d *diagnosis) installing(ctx context.Context, policy string) string {
 	return "kubectl kubelet install --controller"
 }
 
-// differsFromManifest names the fields in which an object is another than install makes it.
+// differsFromManifest names the fields in which an object differs from its manifest.
 func differsFromManifest(kind, name string, object runtime.Object) ([]string, error) {
 	objects, err := installOptions{controller: inCluster, image: noImage}.objects()
 	if err != nil {
@@ -127,8 +129,8 @@ func differsFromManifest(kind, name string, object runtime.Object) ([]string, er
 	return nil, fmt.Errorf("no manifest has a %s %s", kind, name)
 }
 
-// probePolicy tries what the policy has to refuse, and the API server keeps nothing of it. A person tries to write the node's own words,
-// for that is refused with and without the verb.
+// probePolicy sends a dry run that the policy must refuse. As a user it tries to write the node's own status,
+// because the policy refuses that with and without the verb.
 func (d *diagnosis) probePolicy(ctx context.Context) {
 	asks := map[string]string{nodev1.ConfigSourceAnnotation: cmdutil.ConfigNamespace + "/doctor/kubelet"}
 	says := map[string]string{nodev1.ConfigObservedAnnotation: "doctor"}
@@ -139,10 +141,10 @@ func (d *diagnosis) probePolicy(ctx context.Context) {
 			return
 		}
 	}
-	d.tellProbe("you write the node's own words", d.probe(ctx, d.client, says))
+	d.tellProbe("you write the node's own status", d.probe(ctx, d.client, says))
 }
 
-// probed is what became of a request that the policy has to refuse; the worst is the greatest.
+// probed is the result of a request that the policy must refuse; the worst is the greatest.
 type probed int
 
 const (

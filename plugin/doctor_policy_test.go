@@ -164,5 +164,5 @@ func TestDoctorProbesAsYourself(t *testing.T) {
 		return node, nil
 	}
 	stdout, _ := b.do(t, "doctor", "n1")
-	contains(t, stdout, "ok      the API server refuses a dry run in which you write the node's own words")
+	contains(t, stdout, "ok      the API server refuses a dry run in which you write the node's own status")
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// leaseSilence is for how long a controller that runs does not renew its Lease at most, and clocks may differ.
+// leaseSilence is the longest time in which a running controller may not renew its Lease. It allows for clock
+// skew.
 const leaseSilence = 2 * time.Minute
 
-// examinePools says nothing where there are none: most clusters need no controller.
+// examinePools prints nothing if there are no pools, because most clusters need no controller.
 func (d *diagnosis) examinePools(ctx context.Context) {
 	pools, err := d.ListPools(ctx, d.client)
 	mark := d.node.Mark()
@@ -70,10 +71,10 @@ func (d *diagnosis) examineMembership(pools []view.Pool) {
 	}
 }
 
-// guardedPrefix begins the labels that the admission policy for Nodes leaves to those with the verb.
+// guardedPrefix is the prefix of the labels that the admission policy for Nodes reserves for users with the verb.
 const guardedPrefix = v1alpha1.GroupName + "/"
 
-// unguarded are the labels of a selector that others write, too.
+// unguarded returns the labels of a selector that users without the verb can write.
 func unguarded(selector *metav1.LabelSelector) []string {
 	labels := slices.Sorted(maps.Keys(selector.MatchLabels))
 	for _, term := range selector.MatchExpressions {
@@ -82,7 +83,8 @@ func unguarded(selector *metav1.LabelSelector) []string {
 	return slices.DeleteFunc(labels, func(label string) bool { return strings.HasPrefix(label, guardedPrefix) })
 }
 
-// examineController looks at the Lease, which it renews every few seconds, and at whether it has seen the pools as they are.
+// examineController checks the Lease, which the controller renews every few seconds, and whether it has seen the
+// newest generation of the pools.
 func (d *diagnosis) examineController(ctx context.Context, pools []view.Pool) {
 	lease, err := d.client.CoordinationV1().Leases(deploy.ControllerNamespace).Get(ctx, deploy.ControllerName, metav1.GetOptions{})
 	switch {

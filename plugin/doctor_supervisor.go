@@ -13,11 +13,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// silentAfter is how much older than the kubelet's start the supervisor's last words may be: it speaks when it starts, by way of an API
-// server that may not be in reach at once.
+// silentAfter is how much older than the kubelet's start the supervisor's last status may be. The supervisor
+// updates it when it starts, but may not reach the API server immediately.
 const silentAfter = 3 * time.Minute
 
-// awaitAnswer looks again until the supervisor has answered the assignment: somebody may have made it a moment ago.
+// awaitAnswer reads again until the supervisor has answered the assignment, which may have been made a moment ago.
 func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
@@ -33,8 +33,8 @@ func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// examineSupervisor: a retry is no question that is answered, for a supervisor with which all is well has nothing new to say. So its
-// answer to the assignment, and the age of its words against the kubelet's, have to tell.
+// examineSupervisor checks the supervisor's answer to the assignment, and the age of its status against the
+// kubelet's start. A retry would not help, because a supervisor without problems has nothing new to report.
 func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	v := d.node
 	switch {
@@ -55,9 +55,10 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	}
 }
 
-// kubeletSince is the newest sign that the kubelet was started, by the node's clock as the supervisor's words are: the kubelet's event of
-// it, which is kept for an hour, or since when the node is Ready. A network or a container runtime that was down makes a node Ready anew,
-// too, and a kubelet that dies may be back before the supervisor thinks it worth a word: so it proves nothing.
+// kubeletSince returns the newest sign that the kubelet was started, by the node's clock, as in the supervisor's
+// status: the kubelet's event, which is kept for an hour, or the time since which the node is Ready. It proves
+// nothing: a failed network or container runtime also makes a node Ready again, and a kubelet may come back before
+// the supervisor reports its exit.
 func (d *diagnosis) kubeletSince(ctx context.Context) (what string, when time.Time) {
 	for _, c := range d.node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
@@ -67,7 +68,7 @@ func (d *diagnosis) kubeletSince(ctx context.Context) (what string, when time.Ti
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": d.node.Name, "reason": "Starting"}.AsSelector().String()
 	list, err := d.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
-		return what, when // who may not read events has one sign less
+		return what, when // without permission to read events there is one sign less
 	}
 	for _, e := range list.Items {
 		if e.Source.Component == "kubelet" && e.Reason == "Starting" && e.LastTimestamp.After(when) {

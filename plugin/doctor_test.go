@@ -150,7 +150,7 @@ func TestDescribe(t *testing.T) {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: reason},
 			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n1"}, Source: corev1.EventSource{Component: component},
-			Type: "Warning", Reason: reason, Message: "words of " + reason, LastTimestamp: metav1.NewTime(noon.Add(-time.Duration(minute) * time.Minute)),
+			Type: "Warning", Reason: reason, Message: "message of " + reason, LastTimestamp: metav1.NewTime(noon.Add(-time.Duration(minute) * time.Minute)),
 		}
 	}
 	b := newBench(t, node, config, event("KubeletConfigRefused", "kubelet-supervisor", 1), event("Starting", "kubelet", 2))

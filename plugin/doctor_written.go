@@ -18,7 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// guarded is what an admission policy protects: objects by what of them it protects, such as a label.
+// guarded has the objects that an admission policy protects, by the protected part, such as a label.
 type guarded map[string][]written
 
 type written struct {
@@ -30,7 +30,8 @@ func (g guarded) add(what string, object metav1.Object, field string) {
 	g[what] = append(g[what], written{object.GetName(), writtenAt(object, field)})
 }
 
-// writtenAt is when a field was written last, by the API server's word. Who has a field written again, or managedFields removed, moves that.
+// writtenAt returns when a field was last written, as the API server recorded it. A client that writes the field
+// again, or removes managedFields, changes it.
 func writtenAt(object metav1.Object, field string) time.Time {
 	at := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
@@ -41,7 +42,7 @@ func writtenAt(object metav1.Object, field string) time.Time {
 	return at
 }
 
-// before names what was written no later than that; a line for each kind of thing.
+// before names what was written until then, on a line for each kind of thing.
 func (g guarded) before(since time.Time) (lines []string) {
 	for _, what := range slices.Sorted(maps.Keys(g)) {
 		var names []string
@@ -58,8 +59,8 @@ func (g guarded) before(since time.Time) (lines []string) {
 	return lines
 }
 
-// examineWritten says of each policy that refuses since when it holds, and what was written before, or while it is away. Who broke the glass made
-// the binding again afterwards.
+// examineWritten reports since when each policy is in force, and what was written before, or while it is not.
+// After an emergency in which the binding was deleted, it was made again.
 func (d *diagnosis) examineWritten(ctx context.Context, views []view.Node, pools []view.Pool) {
 	d.examineOlder(ctx, deploy.Policy, func() (guarded, error) { return guardedOfNodes(views), nil })
 	d.examineOlder(ctx, deploy.ConfigMapPolicy, func() (guarded, error) { return d.guardedConfigMaps(ctx) })
@@ -76,13 +77,13 @@ func (d *diagnosis) examineWritten(ctx context.Context, views []view.Node, pools
 	})
 	d.examineOlder(ctx, "kubelet-supervisor-revisions", func() (guarded, error) { return d.guardedRevisions(ctx) })
 	d.examineOlder(ctx, "kubelet-supervisor-budget-status", func() (guarded, error) { return nil, nil })
-	d.examineOlder(ctx, "kubelet-supervisor-controller-pod", func() (guarded, error) { return nil, nil }) // what the controller's account writes
+	d.examineOlder(ctx, "kubelet-supervisor-controller-pod", func() (guarded, error) { return nil, nil }) // written by the controller's account
 }
 
 func (d *diagnosis) examineOlder(ctx context.Context, policy string, guards func() (guarded, error)) {
 	since, bound, err := d.boundSince(ctx, policy)
 	if err != nil || bound && since.IsZero() || !bound && !d.knowsPolicies() {
-		return // examinePolicy has told
+		return // examinePolicy has reported it
 	}
 	while := "while the admission policy " + policy + " does not hold"
 	if bound {
@@ -101,7 +102,7 @@ func (d *diagnosis) examineOlder(ctx context.Context, policy string, guards func
 	}
 }
 
-// boundSince is when the younger of a policy and its binding was made.
+// boundSince returns when the younger of a policy and its binding was created.
 func (d *diagnosis) boundSince(ctx context.Context, name string) (since time.Time, bound bool, err error) {
 	api := d.client.AdmissionregistrationV1()
 	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
@@ -118,10 +119,10 @@ func (d *diagnosis) boundSince(ctx context.Context, name string) (since time.Tim
 	return since, err == nil, err
 }
 
-// answers are the annotations that a node itself writes.
+// answers are the annotations that nodes write.
 var answers = []string{nodev1.ConfigStatusAnnotation, nodev1.ConfigObservedAnnotation, nodev1.StatusAnnotation}
 
-// guardedOfNodes are what nodes are asked, and the labels that select them.
+// guardedOfNodes returns the assignments of nodes, and the labels that select nodes.
 func guardedOfNodes(views []view.Node) guarded {
 	found := guarded{}
 	for _, v := range views {
@@ -146,7 +147,7 @@ func (d *diagnosis) guardedConfigMaps(ctx context.Context) (guarded, error) {
 	}
 	found := guarded{}
 	for i := range list.Items {
-		if one := &list.Items[i]; one.Name != "kube-root-ca.crt" { // which every namespace gets
+		if one := &list.Items[i]; one.Name != "kube-root-ca.crt" { // every namespace has it
 			found.add("ConfigMap", one, "data")
 		}
 	}
@@ -165,7 +166,7 @@ func (d *diagnosis) guardedRevisions(ctx context.Context) (guarded, error) {
 	return found, nil
 }
 
-// guardedPools are pools and budgets.
+// guardedPools returns pools and budgets.
 func (d *diagnosis) guardedPools(ctx context.Context, pools []view.Pool) (guarded, error) {
 	found := guarded{}
 	for _, p := range pools {

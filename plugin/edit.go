@@ -18,9 +18,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// editConfig lets a person edit what a kubelet runs with and is not its default, and takes what he changed: a default of today is nothing to
-// keep for years, nor is what one node has in its own file. Nil when it was left as it was. What was written is kept in a file when it
-// cannot be used.
+// editConfig opens an editor with the fields of a kubelet's configuration that differ from their defaults, and
+// returns what the user changed: a default may change later, and a value of the node's own file belongs to that
+// node. It returns nil if nothing was changed. If the text cannot be used, it is saved in a file.
 func editConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) (files []document.File, err error) {
 	node, err := readRunningNode(ctx, f, client, o.edit)
 	if err != nil {
@@ -64,7 +64,7 @@ func editConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 	return files, nil
 }
 
-// differences takes from a file what it has otherwise than a node runs with.
+// differences returns the fields of a file that differ from what a node runs with.
 func differences(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions, files []document.File) ([]document.File, error) {
 	node, err := readRunningNode(ctx, f, client, o.against)
 	if err != nil {
@@ -78,20 +78,20 @@ func differences(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inte
 	return append(changed, files[1:]...), nil
 }
 
-// A runningNode is one whose kubelet has told what it runs with.
+// A runningNode is a node with the running configuration of its kubelet.
 type runningNode struct {
 	view.Node
 	runs  map[string]any
-	shown map[string]any // without defaults and what belongs to the node
-	left  []string       // the latter
+	shown map[string]any // without defaults and node-specific fields
+	left  []string       // the node-specific fields
 
-	active  *document.File    // what it was assigned; nil: its own file
-	over    *document.Layered // where that is layers
+	active  *document.File    // the assigned configuration; nil for the node's own file
+	over    *document.Layered // set if that consists of layers
 	written []kubeletconfig.Layer
-	beside  []document.File
+	others  []document.File
 }
 
-// readRunningNode asks about a node to whose configuration a change is to be made.
+// readRunningNode reads a node whose configuration will be changed.
 func readRunningNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string) (*runningNode, error) {
 	view, tree, err := runningConfig(ctx, f, client, name)
 	if err != nil {
@@ -142,13 +142,14 @@ func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interfac
 	n.active = &document.File{Key: active.Key, Name: active.String(), Content: []byte(payload[active.Key])}
 	delete(payload, active.Key)
 	for _, key := range document.SortedKeys(payload) {
-		n.beside = append(n.beside, document.File{Key: key, Name: key, Content: []byte(payload[key])})
+		n.others = append(n.others, document.File{Key: key, Name: key, Content: []byte(payload[key])})
 	}
 	return nil
 }
 
-// changedFiles makes the configuration with what a person has changed of what a node runs with: a layer over its own file and over the layers
-// that it runs; in a whole file that it runs the change is made. Nil when nothing was.
+// changedFiles returns the configuration with the user's change. For a node that runs its own file or layers, the
+// change becomes a layer over them; in a whole file the change is made in place. It returns nil if nothing was
+// changed.
 func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byte) ([]document.File, error) {
 	after, err := document.Read(map[string]string{document.DefaultKey: string(content)}, document.DefaultKey)
 	if err != nil {
@@ -175,5 +176,5 @@ func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byt
 		file.Key = n.active.Key
 		file.Content, err = document.Patch(n.active.Content, patch)
 	}
-	return append([]document.File{file}, n.beside...), err
+	return append([]document.File{file}, n.others...), err
 }

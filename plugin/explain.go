@@ -28,7 +28,7 @@ func newExplain(f *cmdutil.Factory) *cobra.Command {
 configz, and the layers from the ConfigMap that the node says it runs.
 
 From outside a node's own file, its drop-in files and its flags are not seen. What no layer sets is by one of them, or a default. Where the kubelet runs
-with another value than a layer sets, one of them wins. On the node, "kubelet-supervisor explain" tells which.
+with another value than a layer sets, one of them wins. On the node, "kubelet-supervisor explain" shows which.
 
 FIELD is the path of a field, such as evictionHard.memory.available, or of what it is in, such as evictionHard. Without one, it is what is assigned that
 is explained; with --all, every field.`,
@@ -55,7 +55,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate refuses formats that are not known.
+// Validate refuses unknown formats.
 func (o *explainOptions) Validate() error {
 	if o.format != "" && o.format != "json" {
 		return fmt.Errorf("-o %s is not known; give json", o.format)
@@ -72,7 +72,7 @@ type explainOptions struct {
 	format string
 }
 
-// byNode is who sets what no layer does, in the words of somebody who does not see the node.
+// byNode names what may set a field that no layer sets, as far as it can be known without access to the node.
 const byNode = "the node's own file, a drop-in file, a flag or a default"
 
 // Run explains the fields.
@@ -131,12 +131,12 @@ func (o *explainOptions) Run(ctx context.Context) error {
 	case len(list) == 0 && len(o.fields) == 0:
 		o.Note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
 	case len(list) == 0:
-		o.Note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
+		o.Note("Its kubelet does not report the field: nothing sets it, or the kubelet does not know it.")
 	}
 	return nil
 }
 
-// explanations explain what a kubelet says that it runs with by what the node is assigned.
+// explanations explains the kubelet's running configuration by the node's assignment.
 func explanations(ctx context.Context, client kubernetes.Interface, node view.Node, tree map[string]any) ([]kubeletconfig.Explanation, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
@@ -164,7 +164,8 @@ func explanations(ctx context.Context, client kubernetes.Interface, node view.No
 	return list, err
 }
 
-// seenFromOutside: what the kubelet makes of a value and what a flag makes of it look the same.
+// seenFromOutside changes an explanation for which a value made by the kubelet and one set by a flag look the
+// same.
 func seenFromOutside(e kubeletconfig.Explanation) kubeletconfig.Explanation {
 	switch {
 	case e.By.Kind == kubeletconfig.ByDefault:
@@ -177,7 +178,7 @@ func seenFromOutside(e kubeletconfig.Explanation) kubeletconfig.Explanation {
 	return e
 }
 
-// checkpointIn finds, in the paths that a kubelet runs with, the folder of what the node is assigned.
+// checkpointIn returns the folder of the node's assignment, from the paths in the kubelet's running configuration.
 func checkpointIn(told map[string]any, node view.Node) string {
 	source := node.Says.Config.Active.ConfigMap
 	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
@@ -190,7 +191,7 @@ func checkpointIn(told map[string]any, node view.Node) string {
 	return ""
 }
 
-// completeExplain gives nodes first, then fields.
+// completeExplain completes nodes first, then fields.
 func completeExplain(f *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
 		return f.CompleteNodes(command, arguments, begun)

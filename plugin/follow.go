@@ -18,16 +18,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// againInterval is the time between two readings of a Node that cannot be watched, or whose watch cannot be resumed.
+// againInterval is the time between two reads of a Node whose watch is not allowed or cannot be resumed.
 const againInterval = 2 * time.Second
 
-// A sighting is a Node as it was seen, or why it was not.
+// A sighting is a Node as it was read, or why it could not be read.
 type sighting struct {
 	view view.Node
 	err  error
 }
 
-// followNode reads a Node once and then follows it by one watch, which is resumed where it breaks. It ends, and closes the channel, with ctx.
+// followNode reads a Node once and then follows it by one watch, which it resumes after a failure. It closes the
+// channel when ctx ends.
 func followNode(ctx context.Context, client kubernetes.Interface, name string, to chan<- sighting) {
 	defer close(to)
 	tell := func(seen sighting) {
@@ -50,18 +51,18 @@ func followNode(ctx context.Context, client kubernetes.Interface, name string, t
 	}
 }
 
-// watchNode tells how a Node changes until the watch cannot go on: the Node is gone, or the API server has forgotten where it broke. It
-// gives false where watching is not allowed.
+// watchNode sends the changes of a Node until the watch cannot be resumed: the Node is deleted, or the API server
+// has forgotten the last version. It returns false if watching is not allowed.
 func watchNode(ctx context.Context, client kubernetes.Interface, from view.Node, tell func(sighting)) bool {
 	this := fields.OneTermEqualSelector(metav1.ObjectNameField, from.Name).String()
-	ctx = klog.NewContext(ctx, logr.Discard()) // it logs errors that are no news to a person: the watch is resumed, or not allowed
+	ctx = klog.NewContext(ctx, logr.Discard()) // its errors are not for the user: the watch is resumed, or not allowed
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = this
 			return client.CoreV1().Nodes().Watch(ctx, options)
 		},
 	})
-	if err != nil { // it has no resourceVersion to go on from
+	if err != nil { // it has no resourceVersion to resume from
 		return true
 	}
 	defer func() {

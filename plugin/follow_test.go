@@ -141,7 +141,7 @@ func TestAwaitAConfigMapThatIsTouched(t *testing.T) {
 	}{
 		{"a label", func(c *corev1.ConfigMap) { c.Labels["team"] = "a" }, "9", 0, "n1: passed its trial"},
 		{"a label, and another that the node has not seen", func(c *corev1.ConfigMap) { c.ResourceVersion = "11" }, "9", 0, "n1: passed its trial"},
-		{"its content", func(c *corev1.ConfigMap) { c.Data["kubelet"] = document.Header + "maxPods: 1\n" }, "9", 1, "somebody edited ConfigMap kubelet-config/workers meanwhile"},
+		{"its content", func(c *corev1.ConfigMap) { c.Data["kubelet"] = document.Header + "maxPods: 1\n" }, "9", 1, "ConfigMap kubelet-config/workers was edited in the meantime"},
 		{"an older version runs", func(*corev1.ConfigMap) {}, "6", 1, "not within 20m0s; last seen: runs another version of"},
 		{"an older version of one that cannot change", func(c *corev1.ConfigMap) { c.Immutable = &immutable }, "6", 0, "n1: passed its trial"},
 	} {

@@ -26,14 +26,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// grantPatience is how long the API server may take to know a new RoleBinding.
+// grantPatience is how long the API server may take to apply a new RoleBinding.
 const grantPatience = 5 * time.Second
 
 func nodeUser(node string) string { return "system:node:" + node }
 
 func grantName(configMap string) string { return "kubelet-supervisor:" + configMap }
 
-// canRead asks the API server whether a node may read a ConfigMap. known is false for people who may not ask that.
+// canRead asks the API server whether a node may read a ConfigMap. known is false if the user may not ask that.
 func canRead(ctx context.Context, client kubernetes.Interface, node string, r nodev1.Assignment) (allowed, known bool, err error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: nodeUser(node), Groups: []string{"system:nodes", "system:authenticated"},
@@ -49,17 +49,17 @@ func canRead(ctx context.Context, client kubernetes.Interface, node string, r no
 	return answer.Status.Allowed, true, nil
 }
 
-// A granter lets nodes read a ConfigMap, for one command.
+// A granter allows nodes to read a ConfigMap, for one command.
 //
-// The permission is a Role for this one ConfigMap, and one RoleBinding to the users of its nodes, written once for all of the
-// command: some 80 bytes a node, so that 10,000 nodes fit into an object. A RoleBinding for each node would be a write for each node,
-// and thousands of objects that the API server goes through at each request in that namespace; one that is written for each node in
-// turn is written to etcd whole each time.
+// The permission is a Role for this one ConfigMap, and one RoleBinding to the users of its nodes, written once for the
+// whole command. A node takes about 80 bytes, so 10,000 nodes fit into an object. One RoleBinding per node would need a write per
+// node, and the API server would evaluate thousands of objects for each request in that namespace. A shared RoleBinding that is
+// extended node by node would be written to etcd as a whole each time.
 type granter struct {
 	*cmdutil.Factory
 	client kubernetes.Interface
 	wanted nodev1.Assignment
-	nodes  []view.Node // of the command
+	nodes  []view.Node // the nodes of the command
 	dry    cmdutil.DryRun
 
 	ask  sync.Once
@@ -68,14 +68,14 @@ type granter struct {
 	err  error
 }
 
-// node lets one node read it, unless it may already, and the others of the command with it.
+// node grants read access to one node that lacks it, and with it to the command's other nodes.
 func (g *granter) node(ctx context.Context, node string) error {
 	g.ask.Do(func() { g.all = g.everyNode(ctx) })
 	if g.all {
 		return nil
 	}
 	allowed, known, err := canRead(ctx, g.client, node, g.wanted)
-	// Who may not ask: `install` lets every node read this namespace.
+	// For a user who may not ask: `install` allows every node to read this namespace.
 	if err != nil || allowed || !known && g.wanted.Namespace == cmdutil.ConfigNamespace {
 		return err
 	}
@@ -87,11 +87,11 @@ func (g *granter) node(ctx context.Context, node string) error {
 	if g.err != nil {
 		return g.err
 	}
-	if !first && known && g.dry == cmdutil.DryRunNone { // else this one was granted a moment ago
+	if !first && known && g.dry == cmdutil.DryRunNone { // otherwise this node was granted access a moment ago
 		if allowed, _, err = canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
-		if err := g.grant(ctx, []view.Node{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
+		if err := g.grant(ctx, []view.Node{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune has removed it since
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 	return g.awaitGrant(ctx, node)
 }
 
-// everyNode asks whether nodes may read it as such, as in the namespace that install makes.
+// everyNode asks whether the group of all nodes may read it, as in the namespace that install makes.
 func (g *granter) everyNode(ctx context.Context) bool {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		Groups:             []string{"system:nodes", "system:authenticated"},
@@ -111,7 +111,8 @@ func (g *granter) everyNode(ctx context.Context) bool {
 	return err == nil && answer.Status.Allowed
 }
 
-// awaitGrant waits until the API server knows it; not for long, for the node tries again by itself.
+// awaitGrant waits until the API server applies the grant. It does not wait long, because the node tries again
+// automatically.
 func (g *granter) awaitGrant(ctx context.Context, node string) error {
 	ticker := time.NewTicker(lookInterval / 5)
 	defer ticker.Stop()
@@ -135,13 +136,13 @@ func (g *granter) grant(ctx context.Context, nodes []view.Node) error {
 		who = nodes[0].Name
 	}
 	if g.dry == cmdutil.DryRunClient {
-		g.Note("%s: would be let read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
+		g.Note("%s: would get read access to ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 		return nil
 	}
 	if err := makeGrant(ctx, g.client, nodes, r, g.dry); err != nil {
 		err = fmt.Errorf("letting %s read ConfigMap %s/%s: %w", view.CountNodes(nodes), r.Namespace, r.Name, err)
 		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; ask somebody who may make Roles there, or push to namespace %s", err, cmdutil.ConfigNamespace)
+			err = fmt.Errorf("%w; ask a user who may create Roles there, or push to namespace %s", err, cmdutil.ConfigNamespace)
 		}
 		return err
 	}
@@ -149,7 +150,7 @@ func (g *granter) grant(ctx context.Context, nodes []view.Node) error {
 	return nil
 }
 
-// grantConflicts is for other commands that write the same RoleBinding.
+// grantConflicts retries while other commands write the same RoleBinding.
 var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
 
 func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.Node, r nodev1.Assignment, dry cmdutil.DryRun) error {
@@ -193,7 +194,8 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.No
 	})
 }
 
-// makeGrantRole makes the Role of a grant. One that is there may have been prepared with more rights, which the nodes would get: it has to be the same.
+// makeGrantRole makes the Role of a grant. An existing Role must be equal, because one with more permissions would
+// give them to the nodes.
 func makeGrantRole(ctx context.Context, client kubernetes.Interface, role *rbacv1.Role, options metav1.CreateOptions) error {
 	roles := client.RbacV1().Roles(role.Namespace)
 	_, err := roles.Create(ctx, role, options)
@@ -215,7 +217,7 @@ func foreignGrant(kind, why string, object metav1.Object) error {
 		kind, object.GetNamespace(), object.GetName(), bounded.Line(why), strings.ToLower(kind), object.GetNamespace(), object.GetName())
 }
 
-// leavers are nodes that a command has reset, and that need not read any more what they were assigned.
+// leavers are nodes that a command has reset, and that no longer need to read their previous assignment.
 type leavers struct {
 	mutex sync.Mutex
 	views []view.Node
@@ -227,8 +229,8 @@ func (l *leavers) add(v view.Node) {
 	l.views = append(l.views, v)
 }
 
-// revokeAfterReset takes back what nodes may read, in one write for each grant, where this person may: else prune does, by somebody who
-// may.
+// revokeAfterReset removes the nodes' read access, in one write per grant. If the user has no permission for that,
+// prune does it later, run by a user who has.
 func revokeAfterReset(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, l *leavers) error {
 	if len(l.views) == 0 {
 		return nil
@@ -236,7 +238,7 @@ func revokeAfterReset(ctx context.Context, f *cmdutil.Factory, client kubernetes
 	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, v := range l.views {
 		nodes[nodeUser(v.Name)] = true
-		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != cmdutil.ConfigNamespace { // there by the rules of install
+		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != cmdutil.ConfigNamespace { // install allows reading there
 			namespaces[r.Namespace] = true
 		}
 	}
@@ -254,14 +256,14 @@ func revokeAfterReset(ctx context.Context, f *cmdutil.Factory, client kubernetes
 	return nil
 }
 
-// isGrant proves that grant has made a RoleBinding: by its label, its name, and the Role that it is for. One that a person copied is left alone
-// (rule 24).
+// isGrant proves that the plugin has made a RoleBinding: by its label, its name and its Role. A copy made by a
+// user is left alone (rule 24).
 func isGrant(binding *rbacv1.RoleBinding) bool {
 	return binding.Labels[document.PurposeLabel] == document.PurposeGrant && strings.HasPrefix(binding.Name, grantName("")) &&
 		binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == binding.Name
 }
 
-// revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
+// revoke removes users from the grants in a namespace ("" for all), and removes grants without users.
 func revoke(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, namespace string, users map[string]bool) error {
 	return retry.RetryOnConflict(grantConflicts, func() error {
 		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
@@ -284,13 +286,13 @@ func revoke(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface
 					who = strings.TrimPrefix(user, nodeUser(""))
 				}
 			}
-			f.Note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
+			f.Note("%s: may no longer read the ConfigMap of RoleBinding %s/%s", who, binding.Namespace, binding.Name)
 		}
 		return nil
 	})
 }
 
-// setSubjects changes whom a grant is for; without anybody it goes, and its Role.
+// setSubjects changes the subjects of a grant; without subjects it removes the grant and its Role.
 func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, subjects []rbacv1.Subject, dry cmdutil.DryRun) error {
 	if dry == cmdutil.DryRunClient {
 		return nil
@@ -304,7 +306,7 @@ func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbac
 		}
 		return nil
 	}
-	// Only what was looked at goes: an assignment of this moment may have added a node.
+	// Delete only the version that was read: a new assignment may have added a node.
 	options := metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{ResourceVersion: &binding.ResourceVersion}}
 	if err := client.RbacV1().RoleBindings(binding.Namespace).Delete(ctx, binding.Name, options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing RoleBinding %s: %w", name, err)
@@ -312,7 +314,7 @@ func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbac
 	return removeRole(ctx, client, binding, dry)
 }
 
-// removeRole removes the Role of a grant, unless somebody else has made it.
+// removeRole removes the Role of a grant, unless it was not made by the plugin.
 func removeRole(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, dry cmdutil.DryRun) error {
 	roles := client.RbacV1().Roles(binding.Namespace)
 	role, err := roles.Get(ctx, binding.Name, metav1.GetOptions{})

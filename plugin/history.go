@@ -33,8 +33,8 @@ func newHistory(f *cmdutil.Factory) *cobra.Command {
 		Use:   "history NODE",
 		Short: "Show what was assigned to a node, and what became of it",
 		Long: `Show the newest ` + strconv.Itoa(view.RecordEntries) + ` assignments of a node, oldest first, and what became of each. They stand on the Node, in the annotation
-` + view.RecordAnnotation + `, which this plugin writes with each assignment. An assignment that somebody made otherwise, by kubectl
-annotate say, gets its entry when the next one is made.`,
+` + view.RecordAnnotation + `, which this plugin writes with each assignment. An assignment made in another way, for example by kubectl
+annotate, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: f.CompleteNodes,
@@ -119,7 +119,7 @@ func printEntries(f *cmdutil.Factory, node string, entries []view.Entry, print *
 	})})
 }
 
-// entryNote says why an entry cannot be gone back to.
+// entryNote returns why a rollback to an entry is not possible.
 func entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
 	r, err := nodev1.ParseAssignment(e.Source)
 	if err != nil || r.IsLocal() {
@@ -132,7 +132,7 @@ func entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) s
 	case err != nil:
 		return "gone"
 	case r.UID != "" && r.UID != string(found.UID):
-		return "made anew"
+		return "made again"
 	}
 	return ""
 }

@@ -180,7 +180,7 @@ func TestRollbackRefuses(t *testing.T) {
 		{"a revision that is none", `[{"source": "local"}]`, "7", "node n1 has no revision 7"},
 		{"revision 0", `[{"source": "local"}]`, "0", "node n1 has no revision 0"},
 		{"a ConfigMap that is gone", `[{"source": "kubelet-config/gone/kubelet"}]`, "", "ConfigMap kubelet-config/gone does not exist"},
-		{"a ConfigMap that was made anew", `[{"source": "kubelet-config/other/kubelet@old"}]`, "1", "it was made anew"},
+		{"a ConfigMap that was made anew", `[{"source": "kubelet-config/other/kubelet@old"}]`, "1", "it was made again"},
 		{"what is no record", "a: [", "", "is no record of assignments"},
 		{"a malformed entry is none", `[{"source": "nonsense"}]`, "1", "node n1 has no revision 1"},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// foresee asks for what the comparison lacks, and makes the forecast.
+// foresee gets the facts that the comparison lacks, and makes the forecast.
 func foresee(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node, compared document.Comparison) document.Impact {
 	if compared.Unasked != nil {
 		return document.UnknownImpact(compared.Unasked)
@@ -56,7 +56,8 @@ func foresee(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interfac
 	return found
 }
 
-// nodeFacts are those that the API and the kubelet tell. Without hostErr the kubelet told what it measures.
+// nodeFacts returns the facts that the API server and the kubelet report. hostErr is nil if the kubelet reported
+// its measurements.
 func nodeFacts(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) (facts forecast.Facts, hostErr, err error) {
 	facts.Node = v.Node
 	var asked sync.WaitGroup

@@ -31,9 +31,9 @@ func newInstall(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
-		Long: `Install the namespace ` + cmdutil.ConfigNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
-admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
-replaced: kubectl apply --server-side -k deploy/manifests makes the same where nobody did.
+		Long: `Install the namespace ` + cmdutil.ConfigNamespace + `, whose ConfigMaps every node may read, cluster roles for users who assign or look, without bindings, and the
+admission policies that allow only users with permission to assign, and to change configurations there. Manual changes and additions are
+replaced: without any, kubectl apply --server-side -k deploy/manifests makes the same.
 
 With --controller also what pools need: the kind KubeletPool, its policies and roles, and two replicas of kubelet-supervisor-controller in a namespace of
 their own. It has no public image: --image names yours, and --image=none leaves the program out. A node that hosts a replica is
@@ -96,7 +96,7 @@ func (o *installOptions) Run(ctx context.Context) error {
 	return applyAll(ctx, o.Factory, objects, o.dryRun, o.print)
 }
 
-// manifests are the objects of deploy/manifests, each after what it needs.
+// manifests returns the objects of deploy/manifests in an order in which each comes after those that it needs.
 func manifests() ([]*unstructured.Unstructured, error) {
 	return readManifests(deploy.Manifests, "manifests/*.yaml")
 }
@@ -125,7 +125,7 @@ func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("reading manifest %s: %w", file, err)
-			case len(object.Object) == 0: // comments between two separators
+			case len(object.Object) == 0: // only comments between two separators
 			case object.GetKind() == "Namespace":
 				namespaces = append(namespaces, object)
 			default:
@@ -153,7 +153,7 @@ func applyAll(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.U
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
-	discovery.Invalidate() // what was cached may be of before an upgrade
+	discovery.Invalidate() // the cache may be from before an upgrade
 	mapper, err := f.Flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
@@ -181,7 +181,8 @@ func applyAll(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.U
 	return nil
 }
 
-// notInstalled says what it means that the API server does not have the kind of an object; "" where that was said of another one.
+// notInstalled returns what it means that the API server does not have the kind of an object; "" if another
+// object's text covers it.
 func notInstalled(object *unstructured.Unstructured) string {
 	switch object.GetKind() {
 	case "ValidatingAdmissionPolicyBinding":
@@ -193,9 +194,9 @@ func notInstalled(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("This API server has no %s of %s, so %s is not installed.", object.GetKind(), object.GetAPIVersion(), object.GetName())
 }
 
-// applyObject makes an object as its manifest has it, whatever somebody changed by hand: the manifests are ours. Server-side apply takes
-// over what was changed, and leaves what was added to a list, a match condition for example. So an object that still is another is
-// replaced whole, as it was read; labels and annotations of others stay.
+// applyObject makes an object equal to its manifest, even after manual changes. Server-side apply overwrites
+// changed values, but leaves values that were added to a list, for example a match condition. If the object still
+// differs, it is replaced as a whole, for the version that was read; foreign labels and annotations stay.
 func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
 	var api dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -226,13 +227,13 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 	return now, err
 }
 
-// filledIn are kinds whose spec the API server fills in, so that each is another than its manifest.
+// filledIn has the kinds whose spec the API server completes, so that objects always differ from their manifests.
 var filledIn = map[string]bool{"Namespace": true, "CustomResourceDefinition": true, "Deployment": true, "Service": true, "PodDisruptionBudget": true, "NetworkPolicy": true}
 
-// commonFields are those that say nothing of what an object does.
+// commonFields are fields that do not affect what an object does.
 var commonFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
-// otherFields names the fields by which an object is another than its manifest; those of a spec one by one.
+// otherFields names the fields in which an object differs from its manifest; those of a spec one by one.
 func otherFields(object, manifest *unstructured.Unstructured) []string {
 	var names []string
 	differ := func(prefix string, a, b map[string]any) {

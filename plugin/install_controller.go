@@ -29,16 +29,16 @@ type installOptions struct {
 
 	controller string // none, inCluster or external
 	image      string
-	hosts      string // a label selector of the nodes that may host the controller; "": control planes
+	hosts      string // label selector of the nodes that may host the controller; "": control planes
 }
 
 const (
-	// inCluster is what --controller alone means, and external a controller outside of the cluster.
+	// inCluster is the meaning of --controller without a value; external is a controller outside of the cluster.
 	inCluster = "cluster"
 	external  = "external"
-	// noImage installs all but the program.
+	// noImage installs everything except the program.
 	noImage = "none"
-	// controlPlanes are the nodes that host the controller where nobody says which do.
+	// controlPlanes are the nodes that host the controller unless --controller-hosts says otherwise.
 	controlPlanes = "node-role.kubernetes.io/control-plane"
 	hostsFlag     = "controller-node-selector"
 )
@@ -57,17 +57,18 @@ func (o installOptions) objects() ([]*unstructured.Unstructured, error) {
 	case o.controller == "":
 		return objects, nil
 	case o.controller == inCluster && (o.image == "" || strings.ContainsAny(o.image, " \t\n")):
-		return nil, errors.New("name the controller's image with --image=REGISTRY/kubelet-supervisor-controller:VERSION, because there is no public one; --image=none installs all but the program, and --controller=external what a controller outside of the cluster needs")
+		return nil, errors.New("--image is required: name the controller's image with --image=REGISTRY/kubelet-supervisor-controller:VERSION, because there is no public one; --image=none installs everything except the program, and --controller=external what a controller outside of the cluster needs")
 	}
 	others, err := o.controllerManifests()
 	return append(objects, others...), err
 }
 
-// runs tells whether the program is installed, too.
+// runs reports whether the program is installed, too.
 func (o installOptions) runs() bool { return o.controller == inCluster && o.image != noImage }
 
-// examineHosts refuses what would leave the controller without a node that nobody has named, and notes what leaves it without one for now. A
-// node that hosts it can ask for its token, and so is root on all nodes: which one may is asked, and never guessed.
+// examineHosts refuses to install the controller if no node can host it by default, and prints a note if no named
+// node can host it yet. A node that hosts it can request its token, and so has root on all nodes; therefore the
+// user names the nodes, and they are never guessed.
 func (o installOptions) examineHosts(ctx context.Context, f *cmdutil.Factory) error {
 	client, err := f.Connect()
 	if err != nil {
@@ -87,7 +88,7 @@ func (o installOptions) examineHosts(ctx context.Context, f *cmdutil.Factory) er
 	return nil
 }
 
-// controllerManifests are the objects of deploy/manifests/controller, the program last.
+// controllerManifests returns the objects of deploy/manifests/controller, the program last.
 func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, error) {
 	objects, err := readManifests(deploy.ControllerManifests, "manifests/controller/*.yaml")
 	if err != nil {
@@ -120,8 +121,8 @@ func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, err
 	return append(rest, program...), nil
 }
 
-// bindUser gives the rights of the controller's ServiceAccount to the user of a controller outside of the cluster, as deploy/manifests/external
-// does. The account has none then, so that no pod is root on all nodes.
+// bindUser gives the permissions of the controller's ServiceAccount to the user of a controller outside of the
+// cluster, as deploy/manifests/external does. The account then has none, so that no pod has root on all nodes.
 func bindUser(object *unstructured.Unstructured) error {
 	if !strings.HasSuffix(object.GetKind(), "RoleBinding") || object.GetName() != deploy.ControllerName {
 		return nil
@@ -144,7 +145,7 @@ func setImage(deployment *unstructured.Unstructured, image string) error {
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
 }
 
-// nodeOperators are those of a label selector, as a nodeAffinity has them.
+// nodeOperators maps the operators of a label selector to those of a nodeAffinity.
 var nodeOperators = map[operators.Operator]corev1.NodeSelectorOperator{
 	operators.In: corev1.NodeSelectorOpIn, operators.Equals: corev1.NodeSelectorOpIn, operators.DoubleEquals: corev1.NodeSelectorOpIn,
 	operators.NotIn: corev1.NodeSelectorOpNotIn, operators.NotEquals: corev1.NodeSelectorOpNotIn,
@@ -152,7 +153,7 @@ var nodeOperators = map[operators.Operator]corev1.NodeSelectorOperator{
 	operators.GreaterThan: corev1.NodeSelectorOpGt, operators.LessThan: corev1.NodeSelectorOpLt,
 }
 
-// setHosts puts a label selector in the place of the manifest's.
+// setHosts replaces the manifest's node affinity by a label selector.
 func setHosts(deployment *unstructured.Unstructured, hosts string) error {
 	if hosts == "" {
 		return nil

@@ -18,7 +18,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// noteController says before anything is written what becomes of a controller that is there: who loses its rights, and what of it stays.
+// noteController prints, before anything is written, what happens to an existing controller: which identity loses
+// its permissions, and what stays.
 func (o installOptions) noteController(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.Unstructured) error {
 	client, err := f.Connect()
 	if err != nil {
@@ -50,7 +51,8 @@ func (o installOptions) noteController(ctx context.Context, f *cmdutil.Factory, 
 	return nil
 }
 
-// noteDeployment names the program that install --controller has made: a controller outside of the cluster replaces it, and install deletes nothing.
+// noteDeployment names the program that install --controller has made: a controller outside of the cluster
+// replaces it, and install deletes nothing.
 func noteDeployment(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface) error {
 	_, err := client.AppsV1().Deployments(deploy.ControllerNamespace).Get(ctx, deploy.ControllerName, metav1.GetOptions{})
 	switch {
@@ -64,7 +66,7 @@ func noteDeployment(ctx context.Context, f *cmdutil.Factory, client kubernetes.I
 	return nil
 }
 
-// boundNow are the subjects of a binding as the API server has it; none where it is not there.
+// boundNow returns the current subjects of a binding; none if it does not exist.
 func boundNow(ctx context.Context, client kubernetes.Interface, object *unstructured.Unstructured) (subjects []rbacv1.Subject, err error) {
 	if object.GetNamespace() == "" {
 		var binding *rbacv1.ClusterRoleBinding

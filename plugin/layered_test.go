@@ -69,7 +69,7 @@ func TestPushLayers(t *testing.T) {
 		"all together": {[]string{"--layer", "fleet=" + fleet, "-f", gpu, "--overlay", "--set", "podsPerCore=3"}, "",
 			"fleet (fleet.yaml) {\"clusterDNS\":[\"a\"],\"maxPods\":250}\nworkers (gpu.yaml) {\"maxPods\":60,\"registerWithTaints\":null}\nworkers-2 (push --set) {\"podsPerCore\":3}", nil},
 		"what gives the node away": {[]string{"--set", "authorization.mode=AlwaysAllow"}, "", `workers (push --set) {"authorization":{"mode":"AlwaysAllow"}}`,
-			[]string{`! authorization.mode: "AlwaysAllow" (may-break-node)`, "look twice"}},
+			[]string{`! authorization.mode: "AlwaysAllow" (may-break-node)`, "check it carefully"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// takesOut says of which pool a change by hand takes nodes, for a pool leaves alone what a person has assigned or reset. Where pools may not
-// be listed, the Nodes' marks tell.
+// takesOut prints from which pools a manual change removes nodes, because a pool does not change what a user has
+// assigned or reset. If the user may not list pools, the Nodes' marks are used.
 func takesOut(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, targets []target) {
 	pools, _ := f.ListPools(ctx, client)
 	core, out := view.CorePools(pools), map[string][]string{}

@@ -14,7 +14,7 @@ import (
 
 func (o *pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
 
-// Validate wants fields, a file or a node, and not two of them.
+// Validate requires exactly one of fields, a file or a node.
 func (o *pushOptions) Validate() error {
 	switch {
 	case o.edit != "" && (len(o.files) > 0 || o.laysOver() || o.against != ""),
@@ -30,7 +30,7 @@ func (o *pushOptions) Validate() error {
 	return nil
 }
 
-// layerFiles makes the configuration of the command line's layers, and takes the files beside it.
+// layerFiles makes the configuration from the layers of the command line, and adds the other files.
 func layerFiles(f *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 	var layers []kubeletconfig.Layer
 	add := func(name, from string, patch map[string]any) {
@@ -114,7 +114,7 @@ func readPatch(f *cmdutil.Factory, name string) (map[string]any, error) {
 	return patch, nil
 }
 
-// reviewLayers says what layers set, and where that may be something else than people think.
+// reviewLayers prints what layers set, and where that may surprise users.
 func reviewLayers(f *cmdutil.Factory, over *document.Layered) {
 	f.Note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
 	root := false
@@ -140,7 +140,7 @@ func reviewLayers(f *cmdutil.Factory, over *document.Layered) {
 		}
 	}
 	if root {
-		f.Note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give users root on the node: check it carefully.")
 	}
 	for _, trap := range over.Traps(nil) {
 		f.Note("warning: %s", bounded.Line(trap))

@@ -6,7 +6,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging/manual"
 )
 
-// newPackageFiles is for those who make packages, and not shown.
+// newPackageFiles returns a hidden command for package builds.
 func newPackageFiles() *cobra.Command {
 	return &cobra.Command{
 		Use:    "package-files FOLDER",

@@ -72,7 +72,7 @@ func (o *poolDiffOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate wants a file.
+// Validate requires a file.
 func (o *poolDiffOptions) Validate() error {
 	if o.file == "" {
 		return errors.New("name a file with -f; - is stdin")
@@ -80,7 +80,7 @@ func (o *poolDiffOptions) Validate() error {
 	return nil
 }
 
-// Run shows what would change, and ends with errDiffers where something would.
+// Run shows what would change, and returns errDiffers if something would.
 func (o *poolDiffOptions) Run(ctx context.Context) error {
 	wanted, content, err := readPool(o.Factory, o.pool, o.file)
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *poolDiffOptions) Run(ctx context.Context) error {
 	return errDiffers
 }
 
-// readPool reads a pool from a file, and gives what is written there, too.
+// readPool reads a pool from a file, and returns the file's content, too.
 func readPool(f *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
 	content, err := readInput(f, file)
 	if err != nil {
@@ -134,12 +134,13 @@ func readPool(f *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []b
 	return wanted, content, nil
 }
 
-// setByServer are the fields of metadata that a person does not write. A file that was exported has them: a resourceVersion or uid of then makes a
-// conflict of a dry run.
+// setByServer are the fields of metadata that users do not write. An exported file has them, and its old
+// resourceVersion or uid would make the dry run a conflict.
 var setByServer = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
 
-// tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
-// Who may not write pools may still look, and reads that nobody was asked.
+// tryPool asks the API server in a dry run whether it accepts the file, because only the API server knows the
+// rules of the definition, webhooks and policies. A user without write permission on pools gets a note that this
+// was not checked.
 func tryPool(ctx context.Context, f *cmdutil.Factory, name string, content []byte) error {
 	tree := map[string]any{}
 	if err := yaml.Unmarshal(content, &tree); err != nil {
@@ -171,16 +172,16 @@ func tryPool(ctx context.Context, f *cmdutil.Factory, name string, content []byt
 	return nil
 }
 
-// A draft is a pool as it would be, beside what it is.
+// A draft is a pool as it would be, along with the pool as it is.
 type draft struct {
 	wanted    *v1alpha1.KubeletPool
-	is        *v1alpha1.KubeletPool // nil: there is none yet
+	is        *v1alpha1.KubeletPool // nil if the pool does not exist yet
 	now, then rollout.View
 	pinned    *v1alpha1.Pin
 }
 
-// draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
-// say it.
+// draftOf merges a file into the existing pool, as server-side apply would: what an undo or a pause has set stays,
+// unless the file sets it.
 func draftOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
 	d := draft{wanted: wanted}
 	kept, err := view.ReadRevisions(ctx, client, wanted.Name)
@@ -199,7 +200,7 @@ func draftOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interfac
 		}
 		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
 	}
-	wanted.Spec.Rollout.Pin = nil // what the layers would make is what is asked for
+	wanted.Spec.Rollout.Pin = nil // the draft shows what the layers would do
 	read := rollout.ReadPool(wanted, view.CoreRevisions(kept), time.LoadLocation)
 	if err := readLayers(ctx, client, read, w.Layers); err != nil {
 		return d, err
@@ -221,7 +222,7 @@ func draftOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interfac
 	return d, nil
 }
 
-// readLayers reads the ConfigMaps that a pool has layers from.
+// readLayers reads the ConfigMaps of a pool's layers.
 func readLayers(ctx context.Context, client kubernetes.Interface, p rollout.Pool, into map[rollout.Ref]rollout.Layer) error {
 	for _, ref := range p.Refs() {
 		found, err := client.CoreV1().ConfigMaps(rollout.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})

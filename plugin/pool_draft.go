@@ -15,11 +15,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// allocatableFields decide over what a node has for pods. What an autoscaler takes a new node for it reads from a template, which does not
-// know of them.
+// allocatableFields affect a node's allocatable resources. An autoscaler takes those of a new node from a
+// template, which does not know these fields.
 var allocatableFields = []string{"evictionHard", "kubeReserved", "maxPods", "podsPerCore", "reservedMemory", "reservedSystemCPUs", "systemReserved"}
 
-// changes are those against what the pool is at now; a pool that is not there is at nothing.
+// changes returns the changes against the pool's current target; a pool that does not exist has an empty one.
 func (d draft) changes() []view.LayerChange { return view.Changes(d.from(), d.then.Target) }
 
 func (d draft) from() *rollout.Revision { return d.now.Target }
@@ -33,7 +33,7 @@ func (d draft) changesNothing() bool {
 	return d.is != nil && d.sameRevision() && len(joins)+len(leaves) == 0
 }
 
-// movers are the nodes that would be members and are not, and the other way round.
+// movers returns the nodes that would become members, and the members that would leave.
 func (d draft) movers() (joins, leaves []string) {
 	members := func(v rollout.View) (names []string) {
 		for _, m := range v.Members {
@@ -94,7 +94,7 @@ func (d draft) writeRevision(to io.Writer) {
 	}
 }
 
-// writeWarnings says what a person may not think of.
+// writeWarnings prints consequences that users may not expect.
 func (d draft) writeWarnings(to io.Writer) {
 	warn := func(format string, values ...any) { _, _ = fmt.Fprintf(to, "  warning: "+format+"\n", values...) }
 	var allocatable []string
@@ -143,7 +143,7 @@ func (d draft) writeWarnings(to io.Writer) {
 	}
 }
 
-// writeWaves says whom it would reach, in which steps.
+// writeWaves prints which nodes the revision would reach, in which waves.
 func (d draft) writeWaves(to io.Writer) {
 	kinds, left := map[string]int{}, map[rollout.Class][]string{}
 	for _, m := range d.then.Members {
@@ -185,7 +185,7 @@ func (d draft) writeWaves(to io.Writer) {
 	}
 }
 
-// writeLimits says what else a rollout waits for: a window, and other zones.
+// writeLimits prints what else a rollout waits for: a window, and other zones.
 func (d draft) writeLimits(to io.Writer) {
 	if d.then.Completed {
 		return // the way back waits for neither

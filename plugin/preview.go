@@ -23,12 +23,12 @@ import (
 
 const (
 	previewParallel = 20
-	// previewTime is how long a person waits for a preview at most, however many kubelets hang.
+	// previewTime limits how long a preview takes, even if many kubelets hang.
 	previewTime = time.Minute
 )
 
-// preview tells what assigning would change, once for nodes where it is the same, and what becomes of each node's running pods. A node that
-// does not answer holds up no other.
+// preview prints what an assignment would change, once for nodes with the same change, and what happens to each
+// node's running pods. A node that does not answer does not delay the others.
 func preview(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, views []view.Node, wanted nodev1.Assignment, written document.Document) {
 	texts, impacts := previewNodes(ctx, f, client, views, written)
 	for _, alike := range grouped(texts) {
@@ -55,7 +55,7 @@ func preview(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interfac
 	}
 }
 
-// grouped gives the places of equal texts, in the order of the first ones.
+// grouped returns the indexes of equal texts, ordered by their first occurrence.
 func grouped(texts []string) (groups [][]int) {
 	at := map[string]int{}
 	for i, text := range texts {
@@ -77,7 +77,7 @@ func namesOf(views []view.Node, places []int) string {
 	return strings.Join(names, ", ")
 }
 
-// previewNodes gives, for each node, what would change, and a line about its running pods.
+// previewNodes returns, for each node, what would change, and a line about its running pods.
 func previewNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, views []view.Node, written document.Document) (texts, impacts []string) {
 	texts, impacts = make([]string, len(views)), make([]string, len(views))
 	read := onceEach(client)
@@ -87,7 +87,7 @@ func previewNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Int
 	return texts, impacts
 }
 
-// askNodes asks about many nodes at once, a minute long at most. What fails is in the answers.
+// askNodes asks about many nodes in parallel, for at most a minute. The answers contain the errors.
 func askNodes(ctx context.Context, views []view.Node, ask func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, previewTime, fmt.Errorf("the preview took longer than %s", previewTime))
 	defer cancel()
@@ -147,8 +147,8 @@ func activeText(v view.Node) string {
 	return "its own configuration"
 }
 
-// compareOne gathers what is known about a node for a comparison: of its kubelet if it can be asked, else of the configuration that it
-// says it runs.
+// compareOne gathers what is known about a node for a comparison: from its kubelet if it answers, else from the
+// configuration that the node reports as active.
 func compareOne(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node, written document.Document) (document.Comparison, error) {
 	return compareWith(ctx, f, client, onceEach(client), v, written)
 }
@@ -184,7 +184,7 @@ func compareWith(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inte
 // A configMapReader reads a ConfigMap.
 type configMapReader func(ctx context.Context, r nodev1.Assignment) (*corev1.ConfigMap, error)
 
-// onceEach reads each ConfigMap once, for all nodes that run it.
+// onceEach returns a reader that reads each ConfigMap once, for all nodes that run it.
 func onceEach(client kubernetes.Interface) configMapReader {
 	type answer struct {
 		found *corev1.ConfigMap
@@ -204,7 +204,7 @@ func onceEach(client kubernetes.Interface) configMapReader {
 	}
 }
 
-// activeDocument reads the ConfigMap that the node says it runs, nil unless it is that very version.
+// activeDocument reads the ConfigMap that the node reports as active; nil unless the version matches.
 func activeDocument(ctx context.Context, read configMapReader, v view.Node) (tree map[string]any, over *document.Layered) {
 	active := nodev1.AssignmentOf(v.Says.Config.Active)
 	if active.IsLocal() {

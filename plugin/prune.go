@@ -44,7 +44,7 @@ has another hash than its content was edited or copied, and stays. What pools ar
 		RunE:    cmdutil.RunE(o),
 	}
 	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	command.Flags().DurationVar(&o.minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
+	command.Flags().DurationVar(&o.minAge, "min-age", time.Hour, "keep younger configurations, because a user may be about to assign them")
 	o.dryRun.AddFlag(command.Flags())
 	return command
 }
@@ -57,7 +57,7 @@ func (o *pruneOptions) Validate() error {
 	return nil
 }
 
-// Run shows what can go, asks, and removes it.
+// Run shows what can be removed, asks, and removes it.
 func (o *pruneOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *pruneOptions) Run(ctx context.Context) error {
 		if err := confirmWaste(o.Factory, found); err != nil {
 			return err
 		}
-		now, err := find() // somebody may have assigned something while the question stood
+		now, err := find() // an assignment may have been made before the user answered
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (o *pruneOptions) Run(ctx context.Context) error {
 	return removeWaste(ctx, o.Factory, client, found, o.dryRun)
 }
 
-// waste is what can go.
+// waste has what can be removed.
 type waste struct {
 	configMaps []corev1.ConfigMap
 	grants     []rbacv1.RoleBinding // with the subjects that stay
@@ -114,7 +114,7 @@ func findWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interf
 	u := usageOf(nodes)
 	for _, v := range nodes {
 		entries, err := v.Record()
-		if err != nil { // without a record what rollback needs is not known
+		if err != nil { // without a record it is not known what rollback needs
 			return waste{}, err
 		}
 		if revision, err := previous(v, entries); err == nil {
@@ -135,10 +135,10 @@ func findWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interf
 	return w, nil
 }
 
-// usage is what Nodes use. What a node says of itself counts only to keep something.
+// usage has what Nodes use. A node's own status can only add to it.
 type usage struct {
 	configMaps map[string]bool   // by NAMESPACE/NAME
-	assigned   map[string]string // of each node, NAMESPACE/NAME
+	assigned   map[string]string // by node, NAMESPACE/NAME
 }
 
 func usageOf(nodes []view.Node) usage {
@@ -148,7 +148,7 @@ func usageOf(nodes []view.Node) usage {
 			u.assigned[v.Name] = r.Namespace + "/" + r.Name
 		}
 		u.use(v.Says.Assignment)
-		if v.Spec.ConfigSource != nil { // an annotation may stand before it
+		if v.Spec.ConfigSource != nil { // an annotation may override it
 			u.use(nodev1.AssignmentOf(v.Spec.ConfigSource).String())
 		}
 		for _, source := range []*corev1.NodeConfigSource{v.Says.Config.Assigned, v.Says.Config.Active, v.Says.Config.LastKnownGood} {
@@ -158,8 +158,8 @@ func usageOf(nodes []view.Node) usage {
 	return u
 }
 
-// useOfPools keeps what pools have layers from, those of the revisions that are kept among them. Where that cannot be read it is not known,
-// and nothing is removed.
+// useOfPools adds the ConfigMaps that pools have layers from, including those of stored revisions. If they cannot
+// be read, it fails, and nothing is removed.
 func useOfPools(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, u usage) error {
 	pools, err := f.ListPools(ctx, client)
 	if err != nil {
@@ -191,7 +191,7 @@ func (u usage) use(assignment string) {
 	}
 }
 
-// staleGrants gives the grants that are for nodes which are not assigned their ConfigMap, each with the subjects that stay.
+// staleGrants returns the grants for nodes that are not assigned the ConfigMap, each with the subjects that stay.
 func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 	var stale []rbacv1.RoleBinding
 	for _, binding := range bindings {
@@ -211,7 +211,7 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 	return stale
 }
 
-// confirmWaste shows what is to go, and asks.
+// confirmWaste shows what will be removed, and asks.
 func confirmWaste(f *cmdutil.Factory, w waste) error {
 	for _, c := range w.configMaps {
 		f.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(f.Now(), c.CreationTimestamp.Time))
@@ -219,20 +219,21 @@ func confirmWaste(f *cmdutil.Factory, w waste) error {
 	for _, g := range w.grants {
 		what := "altogether"
 		if len(g.Subjects) > 0 {
-			what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
+			what = fmt.Sprintf("except for %d nodes that are assigned it", len(g.Subjects))
 		}
 		f.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
 	}
 	return f.Confirm("Remove these?")
 }
 
-// stillWaste gives what was shown and is still waste, as it is now. It names what is not.
+// stillWaste returns the shown objects that still can be removed, in their current version, and prints those that
+// cannot.
 func stillWaste(f *cmdutil.Factory, shown, now waste) waste {
 	var w waste
 	for _, c := range shown.configMaps {
 		i := slices.IndexFunc(now.configMaps, func(x corev1.ConfigMap) bool { return x.UID == c.UID && x.Namespace == c.Namespace && x.Name == c.Name })
 		if i < 0 {
-			f.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
+			f.Note("ConfigMap %s/%s stays, because it is in use now.", c.Namespace, c.Name)
 			continue
 		}
 		w.configMaps = append(w.configMaps, now.configMaps[i])
@@ -240,7 +241,7 @@ func stillWaste(f *cmdutil.Factory, shown, now waste) waste {
 	for _, g := range shown.grants {
 		i := slices.IndexFunc(now.grants, func(x rbacv1.RoleBinding) bool { return x.Namespace == g.Namespace && x.Name == g.Name })
 		if i < 0 {
-			f.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
+			f.Note("RoleBinding %s/%s stays, because it is in use now.", g.Namespace, g.Name)
 			continue
 		}
 		w.grants = append(w.grants, now.grants[i])

@@ -94,7 +94,7 @@ func TestPruneLooksAgain(t *testing.T) {
 	if stdout != "configmap/"+unused.Name+" pruned\n" {
 		t.Errorf("removed:\n%s", stdout)
 	}
-	contains(t, stderr, "ConfigMap kubelet-config/"+used.Name+" stays: somebody uses it now.")
+	contains(t, stderr, "ConfigMap kubelet-config/"+used.Name+" stays, because it is in use now.")
 }
 
 // A grant is known by label, name and Role together, and a Role by its own label: what a person has copied, or made before, stays.

@@ -24,13 +24,13 @@ import (
 type pushOptions struct {
 	*cmdutil.Factory
 	name  string
-	files []string // [KEY=]FILE, the first the configuration; "-" is stdin
+	files []string // [KEY=]FILE, the configuration first; "-" is stdin
 	edit  string   // the node whose configuration is edited and pushed
 
-	overlay bool     // the first of files sets a few fields
+	overlay bool     // the first file sets a few fields
 	set     []string // FIELD=VALUE
 	layers  []string // NAME=FILE
-	against string   // the node with whose configuration the first of files is compared
+	against string   // the node whose configuration the first file is compared with
 
 	yes    bool
 	strict bool
@@ -50,7 +50,7 @@ A few fields: --set gives one, as --set evictionHard.memory.available=500Mi. Lis
 field out of the node's own file. -f FILE --overlay has the fields in a file. --layer has several such files, each a layer of its own; the later wins, and --set
 wins over them. Everything else stays as each node has it. That needs supervisors that know layers, and "assign" sees to it.
 
-A whole file: -f without --overlay replaces the node's own. It is under the key "kubelet" unless KEY= names another. Further files lie beside it on
+A whole file: -f without --overlay replaces the node's own. It is under the key "kubelet" unless KEY= names another. Further files are stored next to it on
 the node, under their own names, and the configuration may name them by relative paths.
 
 With --edit, what the kubelet of NODE runs with and is not a default of its version is opened in $KUBE_EDITOR or $EDITOR. Only what you change goes in, as a layer;
@@ -65,7 +65,7 @@ for a file that you edited before, such as what "config NODE" prints. What belon
 		Args: cobra.ExactArgs(1),
 		RunE: cmdutil.RunE(o),
 	}
-	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
+	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and other files for its ConfigMap; - is stdin")
 	command.Flags().StringArrayVar(&o.set, "set", nil, "FIELD=VALUE to lay over each node's own file; null takes it out of that")
 	command.Flags().StringArrayVar(&o.layers, "layer", nil, "NAME=FILE with fields to lay over each node's own file; the later wins")
 	command.Flags().BoolVar(&o.overlay, "overlay", false, "the file has a few fields to lay over each node's own")
@@ -111,7 +111,7 @@ func (o *pushOptions) Run(ctx context.Context) error {
 	if o.strict && len(written.Warnings) > 0 {
 		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].Name, written.Warnings[0])
 	}
-	if o.edit != "" && !o.yes && o.dryRun == cmdutil.DryRunNone { // a file is a person's word, this is a node's
+	if o.edit != "" && !o.yes && o.dryRun == cmdutil.DryRunNone { // the user has seen a file, but not the node's configuration
 		if err := o.Confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
 			return err
 		}
@@ -127,7 +127,8 @@ func (o *pushOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
+// reviewDocument prints unusual parts of a configuration, and the sensitive fields that are not at their defaults,
+// with their values.
 func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 	for _, warning := range d.Warnings {
 		f.Note("warning: %s; kubelets ignore fields that they do not know", warning)
@@ -160,12 +161,12 @@ func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 		f.Note("%s", line)
 	}
 	if root {
-		f.Note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give users root on the node: check it carefully.")
 	}
 	return nil
 }
 
-// pushFiles reads the files, or lets a person write one; nil when he left it as it was.
+// pushFiles reads the files, or opens an editor; nil if the user changed nothing.
 func pushFiles(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
 	switch {
 	case o.edit != "":
@@ -197,7 +198,7 @@ func pushFiles(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interf
 	return files, nil
 }
 
-// maxInput is more than a ConfigMap can hold, in bytes.
+// maxInput is more bytes than a ConfigMap can hold.
 const maxInput = 2 << 20
 
 func readInput(f *cmdutil.Factory, name string) ([]byte, error) {

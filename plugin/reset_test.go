@@ -88,7 +88,7 @@ func TestResetWithoutSupervisor(t *testing.T) {
 		b := newBench(t, append(grantFor("workers", "n1"), node, config)...)
 		b.answers(t, nil)
 		_, stderr := b.do(t, "reset", "n1", "--yes")
-		contains(t, stderr, "n1: no supervisor has written a status on it within 30s, so nobody followed what was assigned", "n1: may not read")
+		contains(t, stderr, "n1: no supervisor has written a status on it within 30s, so no supervisor has followed the assignment", "n1: may not read")
 		if b.assigned(t, "n1") != "" {
 			t.Errorf("assigned %q", b.assigned(t, "n1"))
 		}

@@ -26,8 +26,8 @@ func newRetry(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "retry (NODE... | -l SELECTOR)",
 		Short: "Ask nodes to try again what they rejected",
-		Long: `Ask nodes to try their assigned configuration again, after a rejection that was the node's fault and not the configuration's. What is
-held against it is forgotten, and its trial begins anew, which restarts the kubelet.`,
+		Long: `Ask nodes to try their assigned configuration again, after a rejection that was the node's fault and not the configuration's. The
+rejection is forgotten, and its trial begins again, which restarts the kubelet.`,
 		Example:           "  kubectl kubelet retry n1",
 		ValidArgsFunction: f.CompleteNodes,
 		RunE:              cmdutil.RunE(o),
@@ -36,7 +36,7 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 	return command
 }
 
-// Run asks, and has the nodes try again.
+// Run asks, and makes the nodes try again.
 func (o *retryOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -63,7 +63,7 @@ func retryNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interf
 	wanted, ok := v.Current()
 	switch {
 	case !ok:
-		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.Says.Assignment)
+		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry fixes that; assign again", v.Name, v.Says.Assignment)
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
 	}

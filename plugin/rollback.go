@@ -28,8 +28,8 @@ func newRollback(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rollback (NODE... | -l SELECTOR)",
 		Short: "Assign again what was assigned before, and was good",
-		Long: `Assign again what was assigned to each node before, by the record that history shows: the newest assignment that is another than the one
-that stands, and that the node neither refused nor rejected nor rolled back. With --to, a revision of the history of the one node, or a configuration.
+		Long: `Assign again what was assigned to each node before, by the record that history shows: the newest assignment that differs from the current
+one, and that the node neither refused nor rejected nor rolled back. With --to, a revision of the history of the one node, or a configuration.
 
 Each node goes back to its own. With -l so does a node that never got the bad one: it goes one too far. Typed twice, it may return to the one that it
 left. Name the nodes that are assigned the bad one, or the configuration with --to. What would change is shown first, and asked.`,
@@ -44,7 +44,7 @@ left. Name the nodes that are assigned the bad one, or the configuration with --
 	return command
 }
 
-// Run assigns to each node what it had before.
+// Run assigns to each node its previous configuration.
 func (o *rollbackOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *rollbackOptions) Run(ctx context.Context) error {
 	if _, err := strconv.Atoi(o.to); err == nil && len(views) > 1 {
 		return errors.New("--to with a number is a revision of one node's history; name that node alone, or give --to a configuration")
 	}
-	// Nodes with the same way back are shown and granted together.
+	// Nodes with the same target are shown and granted together.
 	var order []nodev1.Assignment
 	groups := map[nodev1.Assignment][]view.Node{}
 	var left []error
@@ -91,7 +91,7 @@ func (o *rollbackOptions) Run(ctx context.Context) error {
 	return errors.Join(append(left, changeNodes(ctx, o.Factory, client, o.changeOptions, targets, "Roll back"))...)
 }
 
-// rollbackTarget is what a node goes back to.
+// rollbackTarget returns what a node goes back to.
 func rollbackTarget(f *cmdutil.Factory, v view.Node, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
@@ -115,12 +115,12 @@ func rollbackTarget(f *cmdutil.Factory, v view.Node, to string) (nodev1.Assignme
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
 	f.Note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
-	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
+	r, _ := nodev1.ParseAssignment(found.Source) // DecodeRecord keeps no others
 	return r, nil
 }
 
-// previous is the revision of the newest entry that is another than what is assigned, and was good. Where none is known to have been,
-// it is the newest that was not found bad since.
+// previous returns the revision of the newest entry that differs from the current assignment, and was good. If
+// none is known to have been good, it returns the newest that was not bad.
 func previous(v view.Node, entries []view.Entry) (int, error) {
 	var bad []string
 	if now, ok := v.Current(); ok {

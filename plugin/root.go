@@ -18,8 +18,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
-// diff and status --exit-code, end with 1 for a difference, and with 2 for everything else; check ends with 3 and 4 for its answers.
+// Execute runs one command line and returns its exit code: 0, or 1 for any failure, as in kubectl. The commands
+// that compare, diff, pool diff and status --exit-code, return 1 for a difference, and 2 for any failure; check
+// returns 3 and 4 for its answers.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
 	f := cmdutil.NewFactory(streams)
 	logTo(f.ErrOut)
@@ -34,7 +35,7 @@ func execute(ctx context.Context, f *cmdutil.Factory, arguments []string, versio
 	if err = errors.Join(err, f.Flush()); err == nil {
 		return 0
 	}
-	if errors.Is(err, errDiffers) { // what differs was printed
+	if errors.Is(err, errDiffers) { // the difference was printed
 		return 1
 	}
 	if code := exitCode(0); errors.As(err, &code) {
@@ -47,7 +48,7 @@ func execute(ctx context.Context, f *cmdutil.Factory, arguments []string, versio
 	return 1
 }
 
-// errDiffers ends a command that compares, and found a difference.
+// errDiffers ends a command that found a difference.
 var errDiffers = errors.New("there is a difference")
 
 // An exitCode ends a command that has printed its answer.
@@ -55,7 +56,7 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// compares tells whether a command's exit code 1 is an answer.
+// compares reports whether exit code 1 of a command means a difference.
 func compares(command *cobra.Command) bool {
 	flag := command.Flags().Lookup(exitCodeFlag)
 	return command.Annotations[comparesAnnotation] != "" || flag != nil && flag.Value.String() == "true"
@@ -76,7 +77,7 @@ func newRoot(f *cmdutil.Factory, version string) *cobra.Command {
   kubectl kubelet assign n1 --config kubelet-config/my-config-HASH
   kubectl kubelet status
 
-The node proves a configuration with its own kubelet, puts it on trial, and rolls it back by itself when it fails.`,
+The node proves a configuration with its own kubelet, puts it on trial, and rolls it back automatically when it fails.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kubelet"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -103,7 +104,8 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	return root
 }
 
-// addVerbosity adds -v, with client-go's words as kubectl has them: 6 shows requests, 9 all of them. It takes the letter from --version.
+// addVerbosity adds -v for client-go's log, as in kubectl: 6 shows requests, 9 everything. It takes the letter
+// from --version.
 func addVerbosity(flags *pflag.FlagSet) {
 	var all flag.FlagSet
 	klog.InitFlags(&all)
@@ -112,11 +114,11 @@ func addVerbosity(flags *pflag.FlagSet) {
 	}
 }
 
-// logTo has client-go write there what -v asks for: answers of the API server, and with them anybody's text.
+// logTo makes client-go write its log there: it has answers of the API server, and so text from any source.
 func logTo(to io.Writer) {
 	var all flag.FlagSet
 	klog.InitFlags(&all)
-	_ = all.Set("stderrthreshold", "FATAL") // else errors are written to stderr a second time, as they are
+	_ = all.Set("stderrthreshold", "FATAL") // otherwise errors are also written to stderr, unescaped
 	klog.LogToStderr(false)
 	klog.SetOutput(to)
 }

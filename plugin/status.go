@@ -77,7 +77,7 @@ func (o *statusOptions) Validate() error {
 	return o.chosen.Validate(false)
 }
 
-// Run prints the table, or what -o asks for, and goes on with --watch.
+// Run prints the table, or the format of -o, and continues with --watch.
 func (o *statusOptions) Run(ctx context.Context) error {
 	client, err := o.Connect()
 	if err != nil {
@@ -117,10 +117,10 @@ func showStatus(ctx context.Context, f *cmdutil.Factory, client kubernetes.Inter
 	return followStatus(ctx, f, client, o.chosen, views, columns)
 }
 
-// statusColumns are those that a table of status need not have: with pools where one of its nodes is in a pool.
+// statusColumns are the optional columns of status. pools is set if one of the nodes is in a pool.
 type statusColumns struct{ wide, pools bool }
 
-// add puts them before the last column.
+// add inserts the optional columns before the last one.
 func (c statusColumns) add(row []string, kubelet, pool string) []string {
 	last := len(row) - 1
 	added := row[:last:last]
@@ -133,7 +133,7 @@ func (c statusColumns) add(row []string, kubelet, pool string) []string {
 	return append(added, row[last])
 }
 
-// writeStatus writes the table, or without a header only its rows.
+// writeStatus writes the table, or only its rows without a header.
 func writeStatus(f *cmdutil.Factory, to io.Writer, views []view.Node, columns statusColumns, header bool) error {
 	t := view.NewTable(to)
 	if header {
@@ -163,8 +163,8 @@ func statusRow(f *cmdutil.Factory, v view.Node, wide bool) []string {
 	return row
 }
 
-// printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines. As kubectl get does, it prints the object
-// where one was named, else a List.
+// printViews prints the format of -o: the Nodes' names, or their views for programs. As kubectl get does, it
+// prints the object if one node was named, else a List.
 func printViews(f *cmdutil.Factory, views []view.Node, print *genericclioptions.PrintFlags, one bool) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
@@ -203,7 +203,7 @@ func followStatus(ctx context.Context, f *cmdutil.Factory, client kubernetes.Int
 	for _, v := range views {
 		shown[v.Name], wanted[v.Name] = key(v), true
 	}
-	nodes, version, err := view.ListNodes(ctx, client, options) // its version, to go on from; what changed since is shown
+	nodes, version, err := view.ListNodes(ctx, client, options) // its version, to watch from; changes since are shown
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func followStatus(ctx context.Context, f *cmdutil.Factory, client kubernetes.Int
 		}
 	}
 	if ctx.Err() != nil {
-		return nil // a person has seen enough
+		return nil // the user interrupted the command
 	}
 	return fmt.Errorf("watching nodes: the API server ended the watch; begin again")
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A waitCondition is what a Node has to say for a command to have succeeded.
+// A waitCondition is what a Node must report for a command to have succeeded.
 type waitCondition struct {
 	wanted    nodev1.Assignment
 	text      string            // what config-observed must be, verbatim; "" for nothing assigned
 	uid       string            // of the ConfigMap
 	version   string            // its resourceVersion
-	payload   map[string]string // what it held then; nil: any other version is another content
-	immutable bool              // every version of it holds the same
-	edited    bool              // it holds something else meanwhile, and the node follows that
+	payload   map[string]string // the content then; nil: any other version has other content
+	immutable bool              // every version has the same content
+	edited    bool              // the content has changed since, and the node follows it
 	good      bool              // last known good, not only active
-	retry     string            // the retry that the supervisor has to have heard; "" for none
+	retry     string            // the retry that the supervisor must have seen; "" for none
 }
 
-// waitConditionOf is the condition that nodes run a ConfigMap as it was read.
+// waitConditionOf returns the condition that nodes run a ConfigMap in the version that was read.
 func waitConditionOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) waitCondition {
 	return waitCondition{
 		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: document.Payload(configMap),
@@ -36,8 +36,8 @@ func waitConditionOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good
 	}
 }
 
-// learn looks at the ConfigMap where a node runs a newer version of it than was assigned. A version that differs in labels alone is as good:
-// a node only moves its pointers to it.
+// learn reads the ConfigMap if a node runs a newer version of it than was assigned. A version that only differs in
+// labels also counts: for it, a node only moves its pointers.
 func (g *waitCondition) learn(ctx context.Context, client kubernetes.Interface, v view.Node) {
 	active := v.Says.Config.Active
 	if g.immutable || g.payload == nil || g.edited || !g.isActive(active) {
@@ -58,29 +58,29 @@ func (g *waitCondition) learn(ctx context.Context, client kubernetes.Interface, 
 	g.version = active.ConfigMap.ResourceVersion
 }
 
-// isActive tells whether a node runs the ConfigMap, in whatever version.
+// isActive reports whether a node runs the ConfigMap, in any version.
 func (g waitCondition) isActive(active *corev1.NodeConfigSource) bool {
 	return active != nil && active.ConfigMap != nil && nodev1.AssignmentOf(active) == g.wanted.Unpinned() && string(active.ConfigMap.UID) == g.uid
 }
 
-// A verdict says how far a Node is from what is waited for.
+// A verdict says how far a Node is from the condition.
 type verdict int
 
 const (
 	waiting verdict = iota
-	failing         // the node reports a failure, and goes on trying by itself
+	failing         // the node reports a failure, and tries again automatically
 	failed
 	reached
 )
 
-// judge gives the verdict, and what to tell a person about it.
+// judge returns the verdict, and a text for the user.
 //
-// All of a status comes in one patch: once it has observed the wanted assignment, it speaks of that.
+// ¶ The node writes a status in one patch: once it has observed the wanted assignment, the status is about that.
 func (g waitCondition) judge(v view.Node) (verdict, string) {
 	says := v.ReasonAndMessage()
 	switch {
 	case v.Says.Assignment != g.text:
-		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.Says.Assignment)
+		return failed, fmt.Sprintf("another user or program assigned %q in the meantime", v.Says.Assignment)
 	case !v.Says.Supervised:
 		return waiting, "no supervisor has spoken on this node yet"
 	case v.Says.Status.Observed != g.text:
@@ -93,9 +93,9 @@ func (g waitCondition) judge(v view.Node) (verdict, string) {
 		return g.judgeRunning(v)
 	case corev1.ConditionFalse:
 		switch v.Reason() {
-		case nodev1.ReasonRolledBack: // its verdict follows
+		case nodev1.ReasonRolledBack: // a final verdict follows
 			return waiting, says
-		case nodev1.ReasonSyncFailed: // a grant takes a moment to be known to every API server
+		case nodev1.ReasonSyncFailed: // a grant takes a moment to reach every API server
 			return failing, says
 		}
 		return failed, says
@@ -103,7 +103,7 @@ func (g waitCondition) judge(v view.Node) (verdict, string) {
 	return waiting, says
 }
 
-// judgeRunning judges a Node on which all is well: with the wanted configuration?
+// judgeRunning judges a Node without problems: does it run the wanted configuration?
 func (g waitCondition) judgeRunning(v view.Node) (verdict, string) {
 	if g.wanted.IsLocal() {
 		if v.Says.Config.Active != nil {
@@ -115,7 +115,7 @@ func (g waitCondition) judgeRunning(v view.Node) (verdict, string) {
 	case !g.isActive(active):
 		return waiting, "runs " + bounded.Line(nodev1.AssignmentOf(active).String())
 	case g.edited:
-		return failed, fmt.Sprintf("somebody edited ConfigMap %s/%s meanwhile, and the node follows that: it runs something else than was shown", g.wanted.Namespace, g.wanted.Name)
+		return failed, fmt.Sprintf("ConfigMap %s/%s was edited in the meantime, and the node follows that: it does not run what was shown", g.wanted.Namespace, g.wanted.Name)
 	case active.ConfigMap.ResourceVersion != g.version && !g.immutable:
 		return waiting, "runs another version of " + g.wanted.Unpinned().String()
 	case !g.good:

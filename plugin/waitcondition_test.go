@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"no supervisor", newNode("n1"), text, false, waiting, "no supervisor has spoken on this node yet"},
 		{"the old status", says("", "Local", yes, nil, nil), text, false, waiting, "waits for the node's supervisor"},
-		{"assigned otherwise meanwhile", says(text, "InTrial", yes, wanted, nil), "local", false, failed, `somebody assigned "local" meanwhile`},
+		{"assigned otherwise meanwhile", says(text, "InTrial", yes, wanted, nil), "local", false, failed, `another user or program assigned "local" in the meantime`},
 		{"under way", says(text, "Applying", unknown, other, other), text, false, waiting, "Applying: words"},
 		{"on trial", says(text, "InTrial", yes, wanted, other), text, false, reached, "runs kubelet-config/new/kubelet"},
 		{"on trial, and good is wanted", says(text, "InTrial", yes, wanted, other), text, true, waiting, "runs it on trial"},

@@ -17,11 +17,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A writer writes assignments onto Nodes, for one command. What is the same for all nodes it asks once.
+// A writer writes assignments to Nodes, for one command. It asks once for what is the same for all nodes.
 type writer struct {
 	client kubernetes.Interface
 	dry    cmdutil.DryRun
-	by     string // who assigns, as the API server knows them
+	by     string // user name reported by the API server
 	now    func() time.Time
 
 	probe      sync.Once
@@ -36,9 +36,9 @@ func newWriter(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interf
 	return w
 }
 
-// write assigns, and gives the Node as it then is. Assignment and record go in one patch, which holds for the Node as it was read
-// alone: else an entry of somebody else would be lost. A Node that changed otherwise is read again. pin is put into an annotation
-// and not into the field, which takes no uid.
+// write assigns, and returns the resulting Node. Assignment and record go in one patch for the version of the Node
+// that was read; otherwise an entry of another user could be lost. A Node that has changed in other ways is read
+// again. pin goes into an annotation, because the field has no room for a uid.
 func (w *writer) write(ctx context.Context, v view.Node, wanted nodev1.Assignment, pin string) (view.Node, error) {
 	var after view.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -52,7 +52,7 @@ func (w *writer) write(ctx context.Context, v view.Node, wanted nodev1.Assignmen
 		case failed != nil:
 			return failed
 		case now.Says.Assignment != v.Says.Assignment || now.Says.Carrier != v.Says.Carrier:
-			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.Says.Assignment)
+			return fmt.Errorf("another user or program has assigned %q to it since it was read; look again", now.Says.Assignment)
 		}
 		v = now
 		return err
@@ -77,7 +77,7 @@ func (w *writer) writeOnce(ctx context.Context, v view.Node, wanted nodev1.Assig
 	if given, is := metadata["annotations"].(map[string]any); is {
 		maps.Copy(annotations, given)
 	}
-	if v.Says.Carrier != nodev1.CarrierNone || !wanted.IsLocal() { // else nothing is assigned anew
+	if v.Says.Carrier != nodev1.CarrierNone || !wanted.IsLocal() { // otherwise nothing new is assigned
 		record, err := v.RecordWith(view.Entry{Source: wanted.String(), Time: w.now(), By: w.by})
 		if err != nil {
 			return view.Node{}, err
@@ -100,9 +100,9 @@ func (w *writer) writeOnce(ctx context.Context, v view.Node, wanted nodev1.Assig
 	return after, nil
 }
 
-// recordFailure writes what became of the newest entry where that was bad: the next assignment may be made without this plugin, and
-// then nobody writes it. It is done as well as it can be, for the command has failed already. A node that has just failed writes its own
-// status at the same time.
+// recordFailure writes the outcome of the newest entry if it is bad, because the next assignment may be made
+// without this plugin, which would not write it. It ignores errors, because the command has failed already. A node
+// that has just failed writes its own status at the same time.
 func (w *writer) recordFailure(ctx context.Context, name string) {
 	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.recordFailureOnce(ctx, name) })
 }

@@ -126,7 +126,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 		"nothing":                {"", "decoding what was handed over"},
 		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version "v1", and this program reads "v3"`},
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "for another process, with pid 1"},
-		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
+		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "is for another process"},
 		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
 		"a state but no kubelet": {change(func(h *Handover) { h.Core.Child.Alive = true }), "contradicts itself"},
 		"before the first step":  {change(func(h *Handover) { h.Core.Booted = false }), "contradicts itself"},

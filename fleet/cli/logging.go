@@ -11,7 +11,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// newLogger writes lines as kubelet-supervisor does, and lets the libraries write with it, too. end is for when nothing more is said.
+// newLogger returns a logger with the format of kubelet-supervisor, which the libraries also use. end flushes it;
+// call it after the last line.
 func newLogger(format string, to io.Writer) (logger logr.Logger, end func()) {
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime, config.EncodeLevel = zapcore.ISO8601TimeEncoder, zapcore.LowercaseLevelEncoder

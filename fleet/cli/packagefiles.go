@@ -6,8 +6,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging/manual"
 )
 
-// newPackageFiles writes what packages hold beside the binary and what is made from the flags, so that it cannot differ from them. It is for
-// those who make packages, and not shown.
+// newPackageFiles returns a hidden command for package builds. It writes the files that packages contain in
+// addition to the binary, and that are generated from the flags.
 func newPackageFiles() *cobra.Command {
 	return &cobra.Command{
 		Use:    "package-files FOLDER",

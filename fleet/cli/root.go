@@ -23,14 +23,15 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Exit codes, as kubelet-supervisor has them.
+// Exit codes, the same as those of kubelet-supervisor.
 const (
 	exitOK       = 0
 	exitUsage    = 2
 	exitInternal = 70
 )
 
-// gcPercent: what the caches grow by, memory grows by half as much again, and not by as much again as with Go's 100.
+// gcPercent limits the memory above the live heap, most of which is caches, to half of it; Go's default of 100
+// would double it.
 const gcPercent = 50
 
 var errUsage = errors.New("wrong usage")
@@ -39,13 +40,13 @@ func usage(format string, values ...any) error {
 	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, values...))
 }
 
-// Execute runs one command line of the program of that version, and gives its exit code.
+// Execute runs one command line of the program, and returns its exit code.
 func Execute(version string, arguments []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	runtime.MemProfileRate = 0                                                  // controller-runtime brings the profile of memory, which nobody can ask for here, and which grows for hours
-	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // of the API server's texts none is trusted (rule 28)
+	runtime.MemProfileRate = 0                                                  // controller-runtime links the memory profile, which cannot be requested here, and which grows for hours
+	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // no text from the API server is trusted (rule 28)
 	root := newRoot(version, stderr)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
@@ -61,7 +62,7 @@ func Execute(version string, arguments []string, stdout, stderr io.Writer) int {
 	return exitInternal
 }
 
-// options are what the flags say.
+// options has the values of the flags.
 type options struct {
 	controller.Options
 	kubeconfig string
@@ -100,7 +101,7 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "credentials (default: those of the pod)")
 	f.StringVar(&o.Namespace, "namespace", "kubelet-supervisor", "namespace of the Lease")
 	f.BoolVar(&o.LeaderElect, "leader-elect", true, "take a Lease before anything is written; without it no other one may run")
-	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "where metrics are served, by HTTPS, to whom the API server lets get /metrics; 0: nowhere. Without a certificate: nowhere")
+	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "address on which metrics are served by HTTPS, to clients that the API server allows to get /metrics; 0, or no certificate: not served")
 	f.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with the certificate of the metrics, tls.crt and tls.key, as a Secret is mounted; they may come later, and are read again")
 	f.BoolVar(&o.MetricsSelfSigned, "metrics-self-signed", false, "make a certificate for the metrics at the start, which no scraper can verify")
 	f.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served; 0: nowhere")
@@ -109,7 +110,7 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 	return root
 }
 
-// isAddress says whether it can be listened on: 0 is nowhere.
+// isAddress reports whether a text is an address to listen on; 0 means none.
 func isAddress(text string) bool {
 	_, port, err := net.SplitHostPort(text)
 	if err == nil {
@@ -118,7 +119,8 @@ func isAddress(text string) bool {
 	return text == "0" || err == nil
 }
 
-// checkMetrics refuses flags that leave open which certificate the metrics are to have. asked: an address was given.
+// checkMetrics refuses flags that do not say which certificate the metrics use. asked means that an address was
+// given.
 func (o *options) checkMetrics(asked bool) error {
 	switch given := o.MetricsCertDir != ""; {
 	case given && o.MetricsSelfSigned:
@@ -131,7 +133,7 @@ func (o *options) checkMetrics(asked bool) error {
 
 func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	if formats := []string{"text", "json"}; !slices.Contains(formats, o.logFormat) {
-		return usage("--log-format=%q is none of %s", o.logFormat, strings.Join(formats, ", "))
+		return usage("--log-format=%q is not one of %s", o.logFormat, strings.Join(formats, ", "))
 	}
 	if o.Namespace == "" {
 		return usage("--namespace is empty")

@@ -17,7 +17,7 @@ func TestUsage(t *testing.T) {
 	for words, want := range map[string]string{
 		"--nothing":        "unknown flag: --nothing",
 		"run":              `unknown argument "run"`,
-		"--log-format=xml": `--log-format="xml" is none of text, json`,
+		"--log-format=xml": `--log-format="xml" is not one of text, json`,
 		"--namespace=":     "--namespace is empty",
 		"--metrics-address=8443 --metrics-self-signed": `--metrics-address="8443" is no HOST:PORT`,
 		"--metrics-address=:8443":                      "--metrics-address=:8443 needs a certificate: give its folder with --metrics-cert-dir, or --metrics-self-signed",

@@ -17,7 +17,7 @@ const (
 	uncollectedFor = time.Hour
 )
 
-// collector deletes what nothing refers to any more.
+// collector deletes what nothing refers to.
 type collector struct {
 	maker     *maker
 	monotonic func() time.Duration

@@ -151,8 +151,8 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	return sooner(again, c.collector.next(gone, c.owned)), err
 }
 
-// collect deletes what nothing refers to any more. A deletion cannot be undone, so the caches are first compared with what the API server has, and read
-// again.
+// collect deletes what nothing refers to. A deletion cannot be undone, so the caches are first compared with what
+// the API server has, and read again.
 func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	if !c.collector.begin() {
 		return nil

@@ -15,19 +15,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// objection is how the API server does not accept the PATCH of a Node.
+// objection is the way in which the API server does not accept the PATCH of a Node.
 type objection int
 
 const (
-	// refusesPatch: it refuses it.
+	// refusesPatch means that it refuses the PATCH.
 	refusesPatch objection = iota
-	// altersPatch: it accepts it, and stores something else.
+	// altersPatch means that it accepts the PATCH, and stores something else.
 	altersPatch
-	// failsPatch: it fails for this Node, for example because a webhook is not available.
+	// failsPatch means that it fails for this Node, for example because a webhook is not available.
 	failsPatch
 )
 
-// denial is that PATCHes of one Node are not accepted. The other nodes go on.
+// denial means that PATCHes of one Node are not accepted. The other nodes go on.
 type denial struct {
 	objection objection
 	message   string
@@ -67,8 +67,8 @@ type denials struct {
 
 func newDenials() denials { return denials{all: map[types.UID]denial{}} }
 
-// look returns the messages of the denials for a decision. A denial that was not repeated for long after its time is forgotten, because the Node does
-// not have to be patched any more, or is deleted.
+// look returns the messages of the denials for a decision. A denial that was not repeated for long after its time
+// is forgotten, because the Node no longer has to be patched, or is deleted.
 func (d *denials) look(now time.Duration) map[types.UID]string {
 	messages := make(map[types.UID]string, len(d.all))
 	for uid, one := range d.all {

@@ -8,8 +8,8 @@
 //	send    at most eight PATCHes of Nodes, each with uid and resourceVersion
 //	collect deletes what no pool and no node refers to, of a pool that is deleted after a day
 //
-// The evictions of a drain take longer than a turn. Each turn says which nodes are to be drained, and one goroutine for each of them evicts pods until
-// a turn no longer says so.
+// The evictions of a drain take longer than a turn. Each turn says which nodes must be drained, and one goroutine for each of them evicts pods
+// until a turn no longer says so.
 //
 // Each kind of knowledge is a value with methods that know only it: [caches], [nodeView], [poolStatuses], [budgetStatuses], [layerView],
 // [ownedObjects], [failedPods], [unbound], [verdicts] and [memory] know what there is; [maker], [collector], [patcher] and [drainer] change it.

@@ -160,12 +160,12 @@ func TestWhoEndsADrain(t *testing.T) {
 	}{
 		"it leads no longer": {func(s *stage) { s.leads.leads = false }, true, ""},
 		"uncordoned": {func(s *stage) { n := s.n1(); n.Spec.Unschedulable = false; s.api.put(n) }, false,
-			`"over":"somebody has uncordoned the node"`},
+			`"over":"another user or program has uncordoned the node"`},
 		"uncordoned, and cordoned": {func(s *stage) {
 			n := s.n1()
 			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-cordon", FieldsV1: theCordon}}
 			s.api.put(n)
-		}, true, `"over":"somebody has uncordoned the node"`},
+		}, true, `"over":"another user or program has uncordoned the node"`},
 		"the pool is deleted":          {func(s *stage) { s.api.remove("KubeletPool/a") }, false, "none"},
 		"the node is held":             {func(s *stage) { n := s.n1(); n.Labels[rollout.RolloutLabel] = "hold"; s.api.put(n) }, false, "none"},
 		"the annotation is taken away": {func(s *stage) { n := s.n1(); delete(n.Annotations, rollout.DrainAnnotation); s.api.put(n) }, true, "none"},

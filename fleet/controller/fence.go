@@ -7,8 +7,8 @@ import (
 
 var errFenced = errors.New("the request was not sent, because the Lease could end before it")
 
-// fence sends a request that writes only while this process leads for long enough that no other process can lead when the request arrives. The API
-// server is told to give up after the same time.
+// fence sends a request that writes only while this process leads for long enough that no other process can lead
+// when the request arrives. The request asks the API server to give up after the same time.
 type fence struct {
 	next   http.RoundTripper
 	leader leader

@@ -66,8 +66,9 @@ const goneKey = "pool"
 
 func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
-// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more. It does so in
-// every turn, because a pool may be back for a moment only, and then a day begins again.
+// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which
+// nothing is left. It does so in every turn, because a pool may be back for a moment only, and then a day begins
+// again.
 func (c *collector) recordGone(ctx context.Context, gone map[string]orphans, owned *ownedObjects) error {
 	var attempts []attempt
 	superseded := map[string]bool{}

@@ -75,7 +75,7 @@ func (m *metrics) patched(err error) {
 	m.patches.WithLabelValues(code).Inc()
 }
 
-// report sets the metrics of all pools, and removes those of pools that do not exist any more.
+// report sets the metrics of all pools, and removes those of deleted pools.
 func (m *metrics) report(w *rollout.World, plan *rollout.Plan) {
 	pools := make(map[string]bool, len(w.Pools))
 	for i := range w.Pools {

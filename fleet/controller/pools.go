@@ -59,7 +59,7 @@ func (s *poolStatuses) pools(cached []v1alpha1.KubeletPool) []*v1alpha1.KubeletP
 	return pools
 }
 
-// readAll reads the pools. A pool that is being deleted does not count any more.
+// readAll reads the pools. A pool that is being deleted no longer counts.
 func (s *poolStatuses) readAll(cached []v1alpha1.KubeletPool, revisions map[string]poolRevisions) []rollout.Pool {
 	read := make(map[string]readPool, len(cached))
 	var pools []rollout.Pool

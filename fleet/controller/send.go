@@ -84,7 +84,8 @@ func (p *patcher) send(ctx context.Context, writes []rollout.Write) error {
 // errOvertaken is the error for an assignment that was not sent, because a verdict came while it waited for the rate limit.
 var errOvertaken = errors.New("a node reported a verdict in the meantime, so the request was not sent")
 
-// deliver sends one write, after a dry run if there is to be one. If a webhook does not support dry runs, the PATCH is sent without one.
+// deliver sends one write, after a dry run if s.dry is set. If a webhook does not support dry runs, the PATCH is
+// sent without one.
 func (p *patcher) deliver(ctx context.Context, s *sent) (*corev1.Node, error) {
 	body, err := s.edit.patch(s.before)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // about a pool.
 func (s *poolStatuses) write(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
 	written = map[string]bool{}
-	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool { // not needed any more
+	maps.DeleteFunc(s.refused.all, func(name string, _ refusal) bool { // no longer needed
 		_, changes := plan.Status[name]
 		return !w.Mute[name] && !changes
 	})

@@ -8,34 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// nobody is the owner of a node that no pool owns.
-const nobody = -1
+// unowned is the owner of a node that no pool owns.
+const unowned = -1
 
-// fleet is all nodes and pools, which pool owns which node, and what this process remembers of each. It is what [belong] finds out.
+// fleet has all nodes and pools, which pool owns which node, and what this process remembers of each. belong
+// returns it.
 type fleet struct {
 	pools    []*Pool        // by name
 	index    map[string]int // of pools, by name
-	defaults rules          // where no pool says otherwise
+	defaults rules          // of nodes without a pool
 	nodes    []*Node        // by name
-	owner    []int          // of each node: the index of its pool, or nobody
-	held     []bool         // of each node: its label says so
+	owner    []int          // of each node: the index of its pool, or unowned
+	held     []bool         // of each node: its label holds it out of pools
 	seen     []Seen         // of each node
 	owned    []membership   // of each pool
 	absent   map[types.UID]Seen
 	gone     []Gone
 }
 
-// membership is which nodes a pool has to do with.
+// membership has the nodes that concern a pool.
 type membership struct {
-	own    []int // the nodes that it owns
-	marked []int // the nodes whose mark names it, whether it owns them or not
+	own    []int // the nodes that the pool owns
+	marked []int // the nodes whose mark names the pool, even if another pool owns them
 
 	conflicts                   int
 	conflictNode, conflictPools string
 }
 
-// belong decides which pool owns which node: the one with the highest priority of those that select it. No pool does at a tie. It also brings what
-// this process remembers of each node up to date.
+// belong decides which pool owns which node: of those that select it, the one with the highest priority, and none
+// at a tie. It also updates what this process remembers of each node.
 func belong(w *World, defaults rules) fleet {
 	f := fleet{pools: poolsByName(w.Pools), nodes: nodesByName(w.Nodes), defaults: defaults, index: make(map[string]int, len(w.Pools)),
 		owned: make([]membership, len(w.Pools)), owner: make([]int, len(w.Nodes)), held: make([]bool, len(w.Nodes))}
@@ -47,9 +48,9 @@ func belong(w *World, defaults rules) fleet {
 		owner, tie := selectors.ownerOf(n)
 		if tie {
 			f.conflict(n, selectors.claimants(n, f.pools[owner].Spec.Priority))
-			owner = nobody
+			owner = unowned
 		}
-		if owner != nobody {
+		if owner != unowned {
 			f.nodes[i] = leaving(n, f.pools[owner])
 			f.owned[owner].own = append(f.owned[owner].own, i)
 		}
@@ -62,7 +63,7 @@ func belong(w *World, defaults rules) fleet {
 	return f
 }
 
-// nodesByName makes the result independent of the order in which nodes come, as poolsByName does for pools.
+// nodesByName sorts the nodes, so that the result does not depend on their order, as poolsByName does for pools.
 func nodesByName(all []Node) []*Node {
 	nodes := make([]*Node, len(all))
 	for i := range all {
@@ -89,7 +90,7 @@ func poolsByName(all []Pool) []*Pool {
 	return pools
 }
 
-// leaving is the node, marked as Leaving where it has a taint by which its pool says that nodes are taken away.
+// leaving returns the node, marked as Leaving if it has a taint which its pool names as a sign of removal.
 func leaving(n *Node, p *Pool) *Node {
 	if n.Leaving || !slices.ContainsFunc(p.Spec.LeavingTaints, func(key string) bool { return slices.Contains(n.Taints, key) }) {
 		return n
@@ -101,7 +102,7 @@ func leaving(n *Node, p *Pool) *Node {
 
 func held(n *Node) bool { return n.Labels[RolloutLabel] == "hold" }
 
-// pool finds a pool by its name.
+// pool returns the index of a pool.
 func (f *fleet) pool(name string) (i int, is bool) {
 	if name == "" {
 		return 0, false
@@ -110,7 +111,7 @@ func (f *fleet) pool(name string) (i int, is bool) {
 	return i, is
 }
 
-// rulesOf are those of the pool that a mark names, or the defaults if there is no such pool.
+// rulesOf returns the rules of the pool that a mark names, or the defaults if there is no such pool.
 func (f *fleet) rulesOf(name string) *rules {
 	if i, is := f.pool(name); is {
 		return &f.pools[i].rules
@@ -118,7 +119,7 @@ func (f *fleet) rulesOf(name string) *rules {
 	return &f.defaults
 }
 
-// conflict notes a tie for all pools that claim the node.
+// conflict records a tie for all pools that claim the node.
 func (f *fleet) conflict(n *Node, claimants []string) {
 	for _, name := range claimants {
 		of := &f.owned[f.index[name]]
@@ -133,12 +134,13 @@ func (m *membership) conflictWords() string {
 	return fmt.Sprintf("%d nodes are selected by several pools of the same priority, such as %s by %s", m.conflicts, m.conflictNode, m.conflictPools)
 }
 
-// aside reports whether the node is out of its pool's hands: by a label, a cordon, for removal, or because another pool owns it.
+// aside reports whether the pool does not control the node: because of a label, a cordon, its removal, or another
+// pool that owns it.
 func (f *fleet) aside(i int) bool {
 	n := f.nodes[i]
 	if n.Mark.Pool == "" {
 		return false
 	}
-	member := f.owner[i] != nobody && f.pools[f.owner[i]].Name == n.Mark.Pool
+	member := f.owner[i] != unowned && f.pools[f.owner[i]].Name == n.Mark.Pool
 	return !member || n.Leaving || n.Cordoned || f.held[i]
 }

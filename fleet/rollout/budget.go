@@ -12,7 +12,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// Budget is a KubeletRolloutBudget, read once for each version of it. What cannot be read of it allows nothing.
+// Budget is a KubeletRolloutBudget, read once for each version. An invalid one allows nothing.
 type Budget struct {
 	Name       string
 	Generation int64
@@ -26,10 +26,11 @@ type Budget struct {
 	fault                       string
 }
 
-// reasonValid is why a budget is Ready.
+// reasonValid is the reason of a Ready budget.
 const reasonValid = "Valid"
 
-// topology keeps what is not proven to few domains at a time; no key is no such limit.
+// topology limits the domains that have nodes with an unproven revision at a time; without a key there is no
+// limit.
 type topology struct {
 	key string
 	max int
@@ -71,7 +72,8 @@ func ReadBudget(object *v1alpha1.KubeletRolloutBudget, zones Zones) Budget {
 	return b
 }
 
-// reportBudgets says in each budget's status how much of it is used, as the nodes are now: what is only about to be assigned does not count.
+// reportBudgets returns the status of each budget. Its use is computed from the nodes as they are now, without
+// assignments of this turn.
 func reportBudgets(now time.Time, budgets []*gate) map[string]v1alpha1.KubeletRolloutBudgetStatus {
 	changed := map[string]v1alpha1.KubeletRolloutBudgetStatus{}
 	for _, g := range budgets {

@@ -7,30 +7,30 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// rate is how many writes a plan has at most: after as many answers it is time to look again.
+// rate limits the writes of a plan, because their answers may change the next decision.
 const rate = 8
 
-// steps are what a pool does in this turn, and what keeps it from doing more.
+// steps has what a pool does in this turn, and what prevents it from doing more.
 type steps struct {
 	writes   []Write
-	lifted   []Write // the ends of drains, of all pools
+	lifted   []Write // ends of drains, of all pools
 	variants neededVariants
 	gate     *gate
-	answered int    // how many of the wave's nodes had been assigned the target before
+	answered int    // how many of the wave's nodes had the target before
 	moved    int    // how many were moved now, and were available before
 	starved  bool   // a member could be moved if more could be unavailable
 	blocked  said   // why a member could not be moved, although there was room
-	missed   string // why the API server does not take what a node needs that joins, or is taken back
-	denied   string // a Node whose PATCH the API server does not take, and why
+	missed   string // why the API server refuses what a joining or reverted node needs
+	denied   string // a Node whose PATCH the API server refuses, and why
 }
 
-// turn is where a pool stands in the end of a turn, and what it does.
+// turn is a pool's state at the end of a turn, with what it does.
 type turn struct {
 	course
 	steps
 }
 
-// choice is what all pools do in this turn. It is what [choose] finds out.
+// choice has what all pools do in this turn. choose returns it.
 type choice struct {
 	pools    []turn // by name
 	budgets  []*gate
@@ -39,7 +39,7 @@ type choice struct {
 	variants neededVariants
 }
 
-// choose says which nodes are assigned now, which drains begin or end, and from which nodes pods are evicted.
+// choose decides which nodes are assigned now, which drains begin or end, and from which nodes pods are evicted.
 func choose(w *World, f *fleet, courses []course) choice {
 	chosen := choice{pools: make([]turn, len(courses))}
 	for i := range courses {
@@ -63,8 +63,8 @@ func choose(w *World, f *fleet, courses []course) choice {
 	return chosen
 }
 
-// choose says which members a pool assigns now. What takes something back or lets a new node in needs no room; everything else is within the wave and within
-// maxUnavailable.
+// choose decides which members a pool assigns now. A revert and a joining node need no room; everything else stays
+// within the wave and within maxUnavailable.
 func (p *turn) choose(w *World, l *sharedLimits) {
 	if !p.target.there {
 		p.removeJoinTaint()
@@ -85,7 +85,8 @@ func (p *turn) choose(w *World, l *sharedLimits) {
 	p.revert()
 }
 
-// rollBack gives nodes what their cohort has completed before: who goes ahead finds less room for it.
+// rollBack assigns to nodes what their cohort has completed before. It comes before advance, which gets the
+// remaining room.
 func (p *turn) rollBack(l *sharedLimits) {
 	switch {
 	case p.target.stable:
@@ -95,7 +96,8 @@ func (p *turn) rollBack(l *sharedLimits) {
 	}
 }
 
-// advance assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
+// advance assigns the target as far as is allowed now. A refused variant stops only the members that need it on
+// the way back, and all members on the way ahead.
 func (p *turn) advance(l *sharedLimits) {
 	switch {
 	case p.refused != "":
@@ -106,13 +108,15 @@ func (p *turn) advance(l *sharedLimits) {
 	}
 }
 
-// canMove reports whether a member is to be moved, and can be. The way back is for those, too, that what they have has made NotReady.
+// canMove reports whether a member needs a move, and can get it. A rollback also includes members that became
+// NotReady with what they have.
 func (p *aim) canMove(m *member) bool {
 	return m.class == Old && (m.node.Ready || m.superseded || p.target.completed)
 }
 
-// repairBlocked gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room in the
-// wave, because it is the same node at the same risk, unless another node of the cohort is.
+// repairBlocked assigns to a blocked node whose labels have changed the variant for its new labels, which may fix
+// it. It needs no room in the wave, because the same node has the same risk, unless another node of the cohort is
+// at risk.
 func (p *turn) repairBlocked(l *sharedLimits) {
 	if p.target.stopped != nil || p.slots() == 0 {
 		return
@@ -131,13 +135,13 @@ func (p *turn) repairBlocked(l *sharedLimits) {
 	}
 }
 
-// outgrew reports whether a member is blocked with a variant that its labels do not ask for any more.
+// outgrew reports whether a member is blocked with a variant that its labels no longer ask for.
 func (p *aim) outgrew(m *member) bool {
 	return m.class == Blocked && m.begun && m.want != "" && m.node.Source != m.want && p.judges(m.node)
 }
 
-// consent lets nodes that wait for their pods make the change, where the pool's rule is that pods may die. Such a node holds a slot of
-// maxUnavailable already.
+// consent approves the change of nodes that wait for their pods, if the pool's rule is that pods may die. Such a
+// node already holds a slot of maxUnavailable.
 func (p *turn) consent(l *sharedLimits) {
 	if !p.rules.disrupts || p.target.stopped != nil {
 		return
@@ -147,11 +151,11 @@ func (p *turn) consent(l *sharedLimits) {
 			continue
 		}
 		if p.count.unavailable > p.slots() || m.node.ControlPlane && l.controlPlanesAway > 1 {
-			p.starved = true // it serves until it begins
+			p.starved = true // it is available until it begins
 			continue
 		}
 		if m.node.Active == m.node.Source {
-			continue // it runs what it should: what waits is a change of its own files
+			continue // it has what it should have, and waits with a change of its own files
 		}
 		if p.mayBegin(m) && p.passes(l, m, WhyConsent) {
 			p.letBegin(m)
@@ -160,8 +164,8 @@ func (p *turn) consent(l *sharedLimits) {
 	}
 }
 
-// revert gives nodes that have not begun with a stopped or superseded revision what they run again, whatever that is. Nothing restarts there, so
-// that no brake holds it up.
+// revert assigns to nodes that have not begun with a stopped or superseded revision what they still run. Nothing
+// restarts, so no limit applies.
 func (p *turn) revert() {
 	for m := range p.each {
 		n := m.node
@@ -177,14 +181,14 @@ func (p *turn) revert() {
 	}
 }
 
-// join gives new nodes the stable revision. Where that is refused there, and the target is proven elsewhere, they get the target: otherwise a
-// cluster whose stable revision no longer works could never grow.
+// join assigns the stable revision to new nodes. If it is refused there, and the target is proven elsewhere, they
+// get the target: otherwise a cluster whose stable revision no longer works could never grow.
 func (p *turn) join(w *World, l *sharedLimits) {
 	for m := range p.each {
 		if p.letJoin(m) {
 			continue
 		}
-		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew || len(p.writes) >= 4*rate { // more are not sent at once
+		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew || len(p.writes) >= 4*rate { // the others are sent in a later turn
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
@@ -206,7 +210,7 @@ func (p *turn) join(w *World, l *sharedLimits) {
 	}
 }
 
-// letJoin lets a new node go on with the stable revision, where the pool's rule is that pods may die.
+// letJoin approves the change of a new node to the stable revision, if the pool's rule is that pods may die.
 func (p *turn) letJoin(m *member) bool {
 	isNew := m.young && (m.class == Joining || m.class == Waiting) && m.node.Source == m.keep
 	lets := isNew && m.seen.Phase == Waiting && p.rules.disrupts && m.node.Asks != "" && !m.mayGoOn() && !p.written(m.node)
@@ -216,7 +220,7 @@ func (p *turn) letJoin(m *member) bool {
 	return lets
 }
 
-// removeJoinTaint removes the taint that keeps pods from a new node, once it runs what it should.
+// removeJoinTaint removes the taint that keeps pods from a new node, once the node runs what it should.
 func (p *turn) removeJoinTaint() {
 	key := p.Spec.JoinTaint
 	if key == "" {
@@ -234,7 +238,7 @@ func (p *turn) removeJoinTaint() {
 	}
 }
 
-// written reports whether the node is already written in this turn.
+// written reports whether the node already has a write in this turn.
 func (p *steps) written(n *Node) bool {
 	is := func(w Write) bool { return w.UID == n.UID }
 	return slices.ContainsFunc(p.lifted, is) || slices.ContainsFunc(p.writes, is)

@@ -4,7 +4,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Class is what a member is in, against the target of its pool.
+// Class is the state of a member, compared with the target of its pool.
 type Class string
 
 // The classes. The first that matches wins.
@@ -25,7 +25,7 @@ const (
 	Old          Class = "Old"
 )
 
-// Classes are all of them.
+// Classes returns all classes.
 func Classes() []Class {
 	return []Class{Failed, Leaving, Unsupervised, Manual, Held, Skipped, Joining, Applying, Waiting, OnTrial, Proven, Blocked, Late, Old}
 }
@@ -64,10 +64,11 @@ const (
 	EventPoolAssigned      = "PoolAssigned"
 	EventPoolDrains        = "PoolDrains"
 	EventPoolDrainEnded    = "PoolDrainEnded"
-	EventPoolRefused       = "PoolRefused" // told by the shell
+	EventPoolRefused       = "PoolRefused" // reported by package controller
 )
 
-// phase is how far a node is with what its mark records, whatever the target of its pool is now. Empty: nothing of a pool's is assigned.
+// phase returns how far a node is with the assignment in its mark, independently of the pool's target. It is empty
+// if the node has no assignment of a pool.
 func (s *Seen) phase(n *Node, r *rules) Class {
 	if n.Mark.Pool == "" || n.Mark.Assignment == Unassigned {
 		return ""
@@ -97,7 +98,7 @@ func (s *Seen) phase(n *Node, r *rules) Class {
 	return Applying
 }
 
-// runs says whether the kubelet runs what is assigned, by all that the node says. Whose assignment that is says nothing.
+// runs reports whether, by the node's status, the kubelet runs what is assigned, no matter who assigned it.
 func runs(n *Node) bool {
 	at := n.Source
 	switch {
@@ -121,7 +122,8 @@ func verdict(reason string) bool {
 	return false
 }
 
-// final reports whether such a verdict stops a revision. RolledBack waits for its control.
+// final reports whether a verdict stops a revision. RolledBack is not final, because the supervisor still checks
+// the old configuration.
 func final(reason string) bool { return verdict(reason) && reason != nodev1.ReasonRolledBack }
 
 func blocked(reason string) bool {
@@ -132,5 +134,5 @@ func blocked(reason string) bool {
 	return false
 }
 
-// IsVerdict says whether a node's reason is a verdict on what it was assigned.
+// IsVerdict reports whether a node's reason is a verdict on its assignment.
 func IsVerdict(reason string) bool { return verdict(reason) }

@@ -9,77 +9,79 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// member is a node that a pool owns, against the pool's target.
+// member is a node that a pool owns, compared with the pool's target.
 type member struct {
 	node  *Node
 	seen  *Seen
 	class Class
-	held  bool // its label says so
-	// want is its variant of the target, and keep that of the stable revision; empty where there is none.
+	held  bool // its label holds it out of pools
+	// want is its variant of the target, and keep that of the stable revision; "" if there is none.
 	want, keep         string
 	wantMask, keepMask uint32
 	cohort             int
-	// begun: it has the target, of whichever attempt. superseded: what it has is another revision that was given up, or the target of an
-	// attempt before this, failed.
+	// begun means that it has the target, in any attempt. superseded means that it has another revision that was given
+	// up, or the target of an earlier attempt that failed.
 	begun, superseded bool
-	// notBegun: what it has was assigned, and it has not begun with it.
+	// notBegun means that it has an assignment which it has not begun with.
 	notBegun bool
-	// isNew: nothing is assigned to it yet, and no pods are there. young: it is new, not Ready yet, or on its way with what it was given
-	// then, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable. isLater: it was made after the open wave was opened.
+	// isNew means that nothing is assigned to it yet, and that it has no pods. young means that it is new, not Ready
+	// yet, or still on its way with its first assignment; it counts in no numerator and no denominator. unavailable
+	// means that it takes a slot of maxUnavailable. isLater means that it was created after the open wave was opened.
 	isNew, young, unavailable, isLater bool
-	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and another node is the canary.
+	// isDead means that it was not Ready when the target was assigned, and is not Ready: it fills no wave, and another
+	// node is the canary.
 	isDead bool
-	// trusted: its cohort has completed the target.
+	// trusted means that its cohort has completed the target.
 	trusted bool
-	// unproven: what it has is not completed, and it has not proven it.
+	// unproven means that it has not proven what it has, which was not completed either.
 	unproven bool
-	// labelsMoved: its labels ask for another variant than a moment ago.
+	// labelsMoved means that its labels ask for another variant than a moment ago.
 	labelsMoved bool
-	// inWaves: whether it gets the target is for the waves to say. Those are not in them whose cohort has completed it, nor those who have had the same
-	// of another revision.
+	// inWaves means that the waves decide when it gets the target. A member is not in them if its cohort has completed
+	// the target, or if it has had the same variant of another revision.
 	inWaves bool
-	// denied: the API server refuses our PATCH of it.
+	// denied means that the API server refuses our PATCH of it.
 	denied bool
-	// lacks says why the API server does not take the variant that it should have.
+	// lacks says why the API server refuses the variant that it should have.
 	lacks string
 }
 
-// cohort is a kind of nodes: what one of them proves, the others may believe.
+// cohort is a kind of nodes: what one of them proves counts for the others.
 type cohort struct {
 	minor, arch, layers string
 	source              string // its variant of the target
 	nodes, proven       int
-	dead                int  // were not Ready when they were assigned the target, and are not: they may come back together
-	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
+	dead                int  // were not Ready when the target was assigned, and are not: they may come back together
+	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods without our approval
 	inWaves             bool // a member of it is in the waves
 }
 
-// counts are the members by class, and what the rules ask of them.
+// counts has the number of members of each class, and the numbers that the rules need.
 type counts struct {
 	of, dead                        map[Class]int
 	members, updatable, away        int
-	touched                         int // have something else than the target, and can have that now or later
+	touched                         int // have something else than the target, and can get the target now or later
 	blocked                         int // that count for the waves
-	have                            int // the target, in waves or not
-	inWaves, placed, proved         int // in waves: all, those who have the target, and those of them who have proven it
-	trustedFailed, backward         int // not in waves: those who have failed, and those who are still to go back
+	have                            int // have the target, in waves or not
+	inWaves, placed, proved         int // in waves: all members, those with the target, and those that have proven it
+	trustedFailed, backward         int // not in waves: members that have failed, and members that still go back
 	unavailable, denied, superseded int
 	idle                            int
-	ill                             int // on the way, and ill for longer than the pool allows
-	stuck                           int // of those that move, the ones that hold up no wave
-	moving                          int // neither dead nor new: they have the target, and have not answered for good
+	ill                             int // in progress, and ill for longer than the pool allows
+	stuck                           int // in progress, without delaying a wave
+	moving                          int // neither dead nor new: have the target, and have not given a final answer
 	late                            int // that can be moved
 }
 
-// crew is the members of a pool and what they come to. It is what [classify] finds out.
+// crew has the members of a pool, and their counts. classify returns it.
 type crew struct {
 	members  []member
 	cohorts  []cohort
 	count    counts
-	straight bool // no member is in waves: there is one, without soak, of all that can have the target
+	straight bool // no member is in waves, so there is one wave without soak, of all members that can get the target
 }
 
-// each yields the members, so that they can be changed.
+// each yields pointers to the members, so that callers can change them.
 func (c *crew) each(yield func(*member) bool) {
 	for i := range c.members {
 		if !yield(&c.members[i]) {
@@ -88,7 +90,7 @@ func (c *crew) each(yield func(*member) bool) {
 	}
 }
 
-// classify says of each member of each pool which class it is in, and counts them.
+// classify returns the class of each member of each pool, and counts them.
 func classify(w *World, f *fleet, aims []aim) []crew {
 	crews := make([]crew, len(aims))
 	for i := range aims {
@@ -97,7 +99,8 @@ func classify(w *World, f *fleet, aims []aim) []crew {
 	return crews
 }
 
-// crewOf classifies the members of a pool for the wave that is open. Some time has elapsed since what their labels ask for was last looked at.
+// crewOf classifies the members of a pool for the open wave. elapsed is the time since their labels were last
+// read.
 func crewOf(w *World, f *fleet, p *aim, elapsed time.Duration) crew {
 	c := crew{members: make([]member, 0, len(p.own))}
 	wanted, kept := p.bothVariants()
@@ -132,7 +135,7 @@ func crewOf(w *World, f *fleet, p *aim, elapsed time.Duration) crew {
 	return c
 }
 
-// bothVariants are those of the target and of the stable revision, which may be the same.
+// bothVariants returns the variants of the target and of the stable revision, which may be the same.
 func (p *aim) bothVariants() (wanted, kept *variants) {
 	if p.target.revision != nil {
 		wanted = newVariants(p.target.revision)
@@ -147,7 +150,7 @@ func (p *aim) bothVariants() (wanted, kept *variants) {
 	return wanted, kept
 }
 
-// asks is what the labels of a member ask for.
+// asks returns what the labels of a member ask for.
 func (p *aim) asks(m *member) Asks {
 	now := Asks{pool: p.Name, target: p.target.retry.Hash, want: m.want, keep: m.keep}
 	if p.stable != nil {
@@ -166,7 +169,8 @@ func (c *crew) cohortOf(m *member, layers string) int {
 	return len(c.cohorts) - 1
 }
 
-// classOf goes through the classes in their order. Failed is first, so that remediation that labels, cordons or deletes swallows no verdict.
+// classOf tries the classes in their order. Failed is first, so that no verdict is lost when remediation labels,
+// cordons or deletes the node.
 func (p *aim) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
@@ -204,12 +208,13 @@ func (p *aim) classOf(m *member, w *World) Class {
 	return Old
 }
 
-// judges reports whether what the node has is the target, assigned in this attempt.
+// judges reports whether the node has the target, assigned in this attempt.
 func (p *aim) judges(n *Node) bool {
 	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
 }
 
-// manual reports whether a person has spoken, or the pool adopts no nodes automatically.
+// manual reports whether a user has made the node's assignment, or whether the pool does not adopt nodes
+// automatically.
 func (p *Pool) manual(n *Node) bool {
 	switch {
 	case n.Mark.Pool == "":
@@ -228,11 +233,11 @@ func (m *member) relate(p *aim) {
 	}
 	records := n.Mark.Records(n.Source)
 	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
-	runsOwn := n.Active == "" || n.Active == nodev1.Local // one that was made anew may run what it had before
+	runsOwn := n.Active == "" || n.Active == nodev1.Local // one that was created again may run what it had before
 	ownLocal := m.want == nodev1.Local && n.Source == "" && runsOwn && (n.Mark.Pool == "" || records)
 	m.begun = records && n.Source == m.want || ownLocal
 	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial || m.seen.Phase == Blocked) {
-		m.begun = true // relabelled in the middle: it goes on until it has answered, and one that is Blocked may begin at any time
+		m.begun = true // relabelled during the change: it goes on until it has answered, and a Blocked one may begin at any time
 	}
 	switch {
 	case m.begun && !p.judges(n):
@@ -242,9 +247,9 @@ func (m *member) relate(p *aim) {
 	}
 }
 
-// progress is how far a member with the target is.
+// progress returns how far a member with the target is.
 func (m *member) progress() Class {
-	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
+	if m.seen.Phase == "" { // nothing is assigned, and nothing should be
 		switch reason := m.node.Reason; {
 		case reason == "":
 			return Proven
@@ -253,17 +258,18 @@ func (m *member) progress() Class {
 		case blocked(reason):
 			return Blocked
 		}
-		return Proven // it runs its own, whatever became of what it had
+		return Proven // it runs its own configuration, whatever it had before
 	}
 	return m.seen.Phase
 }
 
-// isUnavailable reports whether a node that is not new takes a slot of maxUnavailable, whichever pool owns it.
+// isUnavailable reports whether a node that is not new takes a slot of maxUnavailable, in any pool.
 func isUnavailable(n *Node, s *Seen) bool {
 	return !n.Ready || n.Cordoned || n.Draining || changing(n, s)
 }
 
-// changing reports whether the kubelet of a node may be restarted at any time, was just now, or does not run what it should.
+// changing reports whether the kubelet of a node may be restarted at any time, was just restarted, or does not run
+// what it should.
 func changing(n *Node, s *Seen) bool {
 	switch s.Phase {
 	case Applying, Waiting, Blocked:

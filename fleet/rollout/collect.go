@@ -10,10 +10,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// Collect names the revisions and variants of a pool that nothing needs any more: no Node names them, they are neither target, stable nor
-// pinned, nor stopped, and they are not among the newest revisionHistoryLimit. Variants are the names of the ConfigMaps that the controller can
-// prove that it made. One that a pool has a layer from stays all the same (rule 24). Where a cache is not synced, or the pool is not there,
-// everything stays: absence says nothing.
+// Collect returns the revisions and variants of a pool that nothing needs: no Node names them, they are neither
+// target, stable, pinned nor stopped, and they are not among the newest revisionHistoryLimit. variantNames are
+// ConfigMaps that this controller can prove to have made. One that a pool has a layer from is kept anyway (rule
+// 24). If a cache is not synced, or if the pool does not exist, everything is kept, because absence proves
+// nothing.
 func Collect(w World, name string, variantNames []string) (revisions, variantsToo []string) {
 	i := slices.IndexFunc(w.Pools, func(p Pool) bool { return p.Name == name })
 	if i < 0 || !w.Synced || w.Pools[i].Status.Target == nil {
@@ -54,15 +55,15 @@ func Collect(w World, name string, variantNames []string) (revisions, variantsTo
 	return revisions, variantsToo
 }
 
-// CollectGone names what was kept of a pool that is not there any more, and that nothing needs: variants that no Node names and no pool has a layer
-// from; and all revisions, once no Node names a variant, because until then a pool of that name may find again what its nodes run. The names are
-// those of objects that the controller can prove that it made.
+// CollectGone returns the objects of a deleted pool that nothing needs: variants that no Node names and that no
+// pool has a layer from, and all revisions, once no Node names a variant. Until then, a new pool of that name may
+// find the revisions that its nodes run. The arguments are objects that this controller can prove to have made.
 func CollectGone(w World, name string, revisionNames, variantNames []string) (revisions, variants []string) {
 	if !w.Synced || slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Name == name }) {
 		return nil, nil
 	}
 	named, layers := namedByNodes(w.Nodes), w.layerObjects()
-	runs := false // also what is not there any more: from its revision it can be made again
+	runs := false // includes deleted variants, which can be made again from their revision
 	for source := range named {
 		runs = runs || IsVariantOf(name, variantOf(source))
 	}
@@ -82,7 +83,8 @@ func CollectGone(w World, name string, revisionNames, variantNames []string) (re
 	return revisions, variants
 }
 
-// layerObjects are the ConfigMaps that any pool has a layer from, or had in a revision that is kept, as NAMESPACE/NAME.
+// layerObjects returns the ConfigMaps that any pool has a layer from, or had in a stored revision, as
+// NAMESPACE/NAME.
 func (w *World) layerObjects() map[string]bool {
 	objects := map[string]bool{}
 	for i := range w.Pools {
@@ -102,7 +104,8 @@ func sourceOf(variant string) string {
 	return nodev1.Assignment{Namespace: Namespace, Name: variant, Key: VariantKey}.String()
 }
 
-// completion is how many revisions were completed after this one. What never was comes last.
+// completion returns how many revisions were completed after this one. Revisions that were never completed come
+// last.
 func (p *Pool) completion(hash string) int {
 	at := slices.IndexFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.Hash == hash })
 	if at < 0 {
@@ -132,7 +135,7 @@ func (p *Pool) neededRevisions() map[string]bool {
 	return needed
 }
 
-// namedByNodes are the sources that any Node names, of whichever pool.
+// namedByNodes returns the sources that any Node names, of any pool.
 func namedByNodes(nodes []Node) map[string]bool {
 	named := map[string]bool{}
 	for i := range nodes {
@@ -146,7 +149,7 @@ func namedByNodes(nodes []Node) map[string]bool {
 	return named
 }
 
-// sourcesFor are the variants that the nodes that there are would get of a revision.
+// sourcesFor returns the variants of a revision for the existing nodes.
 func (r *Revision) sourcesFor(nodes []Node) []string {
 	if r.Tampered {
 		return nil

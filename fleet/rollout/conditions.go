@@ -18,7 +18,7 @@ type said struct {
 	reason, message string
 }
 
-// set replaces a condition where it says something else; only another status moves its time.
+// set replaces a condition if it differs; only a change of status changes its time.
 func (r *record) set(kind string, c said, now time.Time) {
 	status := metav1.ConditionFalse
 	if c.is {
@@ -44,8 +44,9 @@ func readyCondition(p *turn) said {
 	return said{false, ReasonRolling, waveWords(p)}
 }
 
-// finished reports whether every member that can has the revision, and has proven it. An empty pool is finished; its revision is proven by the first
-// node that comes. A member that was finished, and is started again with what it has, does not undo that.
+// finished reports whether every member that can has the revision, and has proven it. An empty pool is finished;
+// the first node that comes proves its revision. A member that restarts with the same revision later does not
+// change that.
 func finished(p *turn) bool {
 	switch {
 	case !p.target.there, p.unmade:
@@ -60,19 +61,19 @@ func finished(p *turn) bool {
 	return !p.begun && p.wasFinished() || p.count.moving == 0
 }
 
-// wasFinished reports what Ready or Progressing say. Either may have come to say something else.
+// wasFinished reports what Ready or Progressing say. One of them may have changed since.
 func (p *Pool) wasFinished() bool {
 	was := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
 	return was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining) ||
 		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// isMoving reports whether a member is on the way, other than those that have been ill for long.
+// isMoving reports whether a member is in progress that has not been ill for long.
 func (p *turn) isMoving() bool {
 	return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > p.count.ill
 }
 
-// waits reports whether no member is on the way, because of a window, a budget or a topology.
+// waits reports whether no member is in progress because of a window, a budget or a topology.
 func (p *turn) waits() bool { return p.blocked.reason != "" && !p.isMoving() }
 
 func progressingCondition(p *turn) said {
@@ -96,7 +97,7 @@ func progressingCondition(p *turn) said {
 	return said{false, ReasonDeadlineExceeded, fmt.Sprintf("no progress in wave %d for more than %v: %s: %s", p.clock.Wave, p.rules.deadline, why.reason, why.message)}
 }
 
-// whyNotFinished says what goes on, or what the pool waits for and for which nodes.
+// whyNotFinished returns what is in progress, or which nodes the pool waits for and why.
 func whyNotFinished(p *turn) said {
 	waiting := func(m *member) bool { return m.class == Waiting }
 	silent := func(m *member) bool { return m.class == Blocked && !m.denied }
@@ -112,7 +113,7 @@ func whyNotFinished(p *turn) said {
 	case p.starved && c.unavailable > c.of[Waiting]:
 		away := func(m *member) bool { return m.unavailable }
 		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable: %s", c.unavailable, p.slots(), p.names(away))}
-	case c.of[Waiting] > 0: // they alone take what may be unavailable
+	case c.of[Waiting] > 0: // they take all slots of maxUnavailable
 		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end: %s", c.of[Waiting], p.names(waiting)) + p.drainWords(&p.aim)}
 	case p.starved:
 		return said{false, ReasonBudgetExhausted, fmt.Sprintf("at most %d members may be unavailable", p.slots())}
@@ -123,12 +124,12 @@ func whyNotFinished(p *turn) said {
 	case illWords(&p.aim, &p.crew) != "":
 		return said{false, ReasonHeld, illWords(&p.aim, &p.crew)}
 	case c.of[Blocked] > c.denied:
-		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not go on by themselves: %s", c.of[Blocked]-c.denied, p.names(silent))}
+		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not continue automatically: %s", c.of[Blocked]-c.denied, p.names(silent))}
 	}
 	return said{true, ReasonWave, waveWords(p)}
 }
 
-// harmed says in which cohort no other node is tried, because the one that was has failed.
+// harmed returns the cohort in which no other node is tried, because one has failed.
 func harmed(p *aim, c *crew) string {
 	for m := range c.each {
 		if m.class == Late || m.class == Old {
@@ -146,7 +147,8 @@ func harmed(p *aim, c *crew) string {
 	return ""
 }
 
-// illWords name those that have been ill for long on their way, and those that cannot be changed now where no others are left.
+// illWords names members in progress that have been ill for long, and members that cannot be changed now if there
+// are no others.
 func illWords(p *aim, c *crew) string {
 	if names := c.names(func(m *member) bool { return (m.class == Applying || m.class == OnTrial) && m.longIll(&p.rules) }); names != "" {
 		return "nodes do not go on: " + names
@@ -155,15 +157,15 @@ func illWords(p *aim, c *crew) string {
 		return ""
 	}
 	if names := c.names(func(m *member) bool { return m.isTouched() && m.class != Late }); names != "" {
-		return "nobody can be changed now: " + names
+		return "no node can be changed now: " + names
 	}
 	return ""
 }
 
-// namedMembers is how many a message names.
+// namedMembers is how many members a message names.
 const namedMembers = 3
 
-// names are a few members, and what they say.
+// names returns the names and messages of a few members.
 func (c *crew) names(of func(*member) bool) string {
 	var words []string
 	more := 0
@@ -183,7 +185,7 @@ func (c *crew) names(of func(*member) bool) string {
 	return text
 }
 
-// ails says why a member is unavailable or does not go on.
+// ails returns why a member is unavailable or makes no progress.
 func (m *member) ails() string {
 	switch n := m.node; {
 	case !n.Ready:
@@ -213,8 +215,8 @@ func stalledCondition(p *turn, tampered string) said {
 	return said{false, ReasonNotStalled, ""}
 }
 
-// tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made again; or a revision that the
-// status names and that is not kept.
+// tamperedWords names objects whose content does not match their name: a revision, or an assigned variant, which
+// is made again. It also names a revision in the status that is not stored.
 func (p *aim) tamperedWords(w *World) string {
 	for i := range p.Revisions {
 		if r := &p.Revisions[i]; r.Tampered {
@@ -252,7 +254,8 @@ func completedWords(p *turn) string {
 	return words + p.ignored + p.shadowWords()
 }
 
-// shadowWords say which field of the revision most nodes do not run with, because a flag or a file of their own overrides it.
+// shadowWords returns the field of the revision that most nodes do not run with, because a flag or a file of the
+// node overrides it.
 func (c *crew) shadowWords() string {
 	have, most, of := 0, 0, map[string]int{}
 	var named Shadow

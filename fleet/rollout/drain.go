@@ -14,23 +14,25 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// FieldManager is what the API server knows the controller by. It lifts a cordon only if no other client has written it.
+// FieldManager is the controller's field manager. It lifts a cordon only if no other client has written it.
 const FieldManager = "kubelet-supervisor-controller"
 
 const (
 	// drainLook is how often to look at a drain.
 	drainLook = 10 * time.Second
-	// passesWithin is how long a node may take to find out that its pods are gone: it looks every 5 minutes, give or take a tenth.
+	// passesWithin is how long a node may take to notice that its pods are gone: it looks every 5 minutes, with 10%
+	// jitter.
 	passesWithin = 6 * time.Minute
 	overLimit    = 256
 )
 
-// Drain is the drain of a node by a pool, for a revision. As an annotation, in JSON, beside a cordon it says whose cordon that is. Once the drain has
-// come to nothing it says why, and that there is to be no other one for the revision. Its zero value is none.
+// Drain is the drain of a node by a pool, for a revision. It is stored in an annotation, as JSON, and marks the
+// node's cordon as the pool's. When the drain has failed, it says why, and prevents another drain for the same
+// revision. The zero value means no drain.
 type Drain struct {
 	Pool string `json:"pool"`
 	Hash string `json:"hash"`
-	// Over says why it has come to nothing; empty where it is under way.
+	// Over says why the drain has failed; "" while it is in progress.
 	Over string `json:"over,omitempty"`
 }
 
@@ -41,7 +43,8 @@ func (d Drain) String() string {
 	return annotationOf(d)
 }
 
-// ParseDrain reads an annotation. What it cannot read is none: such a cordon is in a person's hands.
+// ParseDrain decodes an annotation. It returns the zero value for an invalid one, because such a cordon belongs to
+// a user.
 func ParseDrain(text string) Drain {
 	var d Drain
 	if text == "" || json.Unmarshal([]byte(text), &d) != nil || d.Pool == "" || d.Hash == "" {
@@ -50,24 +53,24 @@ func ParseDrain(text string) Drain {
 	return d
 }
 
-// Draining is a node whose pods are to be evicted.
+// Draining is a node whose pods must be evicted.
 type Draining struct {
 	Node  string
 	UID   types.UID
 	Drain Drain
 }
 
-// Drained is what was found at a drain.
+// Drained is what the controller found while it drained a node.
 type Drained struct {
 	Drain Drain
-	// Refuses: there is a pod that no drain may take, so that none was taken. Empty: there is nothing left to evict.
+	// Refuses means that a pod must not be evicted, so none was. Empty means that there is nothing left to evict.
 	Refuses, Empty bool
-	// Words say which pods stand in the way, and why.
+	// Words say which pods are in the way, and why.
 	Words string
 }
 
-// readDrain tells our cordon from that of others. The annotation alone does not, because a person may have uncordoned the node and cordoned it
-// again unseen.
+// readDrain distinguishes our cordon from that of others. The annotation alone is not enough, because a user may
+// have uncordoned the node and cordoned it again in between.
 func (n *Node) readDrain(from *corev1.Node) {
 	n.Drain = ParseDrain(from.Annotations[DrainAnnotation])
 	if n.Cordoned && n.Drain.Pool != "" && n.Drain.Over == "" && !slices.ContainsFunc(Cordoners(from), func(by string) bool { return by != FieldManager }) {
@@ -75,7 +78,7 @@ func (n *Node) readDrain(from *corev1.Node) {
 	}
 }
 
-// Cordoners are those who have cordoned a node and stand by it, as far as the API server knows.
+// Cordoners returns the field managers that have cordoned a node, as far as the API server knows.
 func Cordoners(n *corev1.Node) (managers []string) {
 	for i := range n.ManagedFields {
 		if fields := n.ManagedFields[i].FieldsV1; fields != nil && bytes.Contains(fields.GetRawBytes(), []byte(`"f:unschedulable"`)) {
@@ -85,7 +88,8 @@ func Cordoners(n *corev1.Node) (managers []string) {
 	return managers
 }
 
-// lookAtDrain counts for how long a drain is under way. Another process begins again: the drain ends later then, never earlier.
+// lookAtDrain counts how long a drain has been in progress. A new process counts from zero, so the drain may end
+// later, but not earlier.
 func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	if !n.Draining {
 		s.Drain, s.Drained, s.Emptied = Drain{}, 0, 0
@@ -103,7 +107,8 @@ func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	}
 }
 
-// endDrains lifts our cordons that are of no use any more, whichever pool owns the node by now, and whether or not the pool is still there.
+// endDrains lifts our cordons that no longer serve a drain, whichever pool owns the node now, and even if the pool
+// is deleted.
 func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []Write) {
 	if !w.Synced {
 		return nil
@@ -115,8 +120,8 @@ func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []W
 		ends, over := true, ""
 		switch p, m := all.drainer(n, pools), all.members[i]; {
 		case !n.Draining:
-			over = "somebody has uncordoned the node"
-		case n.Updating: // who updates it has found it cordoned, and relies on that
+			over = "another user or program has uncordoned the node"
+		case n.Updating: // the other updater found the node cordoned, and relies on that
 			ends = false
 		case p != nil && m != nil && p.Pool == all.pools[all.owner[i]] && !l.frozen(n):
 			ends, over = p.drainEnds(m, w.Drains[n.UID])
@@ -128,7 +133,7 @@ func endDrains(w *World, all *census, pools []turn, l *sharedLimits) (lifted []W
 	return lifted
 }
 
-// drainer is the pool that a node's drain names; nil: it is not there.
+// drainer returns the pool that a node's drain names; nil if it does not exist.
 func (c *census) drainer(n *Node, pools []turn) *turn {
 	if i, is := c.pool(n.Drain.Pool); is {
 		return &pools[i]
@@ -145,7 +150,8 @@ func endOfDrain(n *Node, over string) Write {
 	return w
 }
 
-// drainEnds says whether a member's drain ends now and, where there is to be no other one for the revision, why.
+// drainEnds reports whether a member's drain ends now. over says why there will be no other drain for the
+// revision, if so.
 func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
 	n := m.node
 	switch {
@@ -153,7 +159,7 @@ func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
 		return true, ""
 	case p.hasStopped(n.Retry) || n.Active == n.Source && n.Observed == n.Source:
 		return true, ""
-	case !p.target.there: // not known, which is not the same as gone
+	case !p.target.there: // unknown, which is not the same as deleted
 		return m.drainInVain(found, &p.rules)
 	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil:
 		return true, ""
@@ -167,7 +173,8 @@ func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
 	return true, ""
 }
 
-// drainInVain ends a drain because a pod is in the way that no drain may take, pods are in the way for too long, or the node waits although none is.
+// drainInVain ends a drain because a pod must not be evicted, because pods have been in the way for too long, or
+// because the node waits although no pod is in the way.
 func (m *member) drainInVain(found Drained, r *rules) (ends bool, over string) {
 	if found.Drain != m.node.Drain {
 		found = Drained{}
@@ -181,14 +188,15 @@ func (m *member) drainInVain(found Drained, r *rules) (ends bool, over string) {
 		return true, "all pods are gone that a drain may take, and it still waits: " + cmp.Or(m.node.Holds, "it does not say for what")
 	case m.seen.Drained < r.drainTimeout:
 		return false, ""
-	case found == Drained{}: // it rested all the time, and may be tried again
+	case found == Drained{}: // it was paused all the time, and may be tried again
 		return true, ""
 	}
 	return true, fmt.Sprintf("timed out after %v: %s", r.drainTimeout, found.Words)
 }
 
-// drain cordons nodes that wait for their pods, so that the shell may evict these. Such a node holds a slot of maxUnavailable already, but it
-// served until now: so no more may be unavailable than may be. And soon it will have begun, so it has to have room in the wave.
+// drain cordons nodes that wait for their pods, so that the controller can evict these. Such a node already holds
+// a slot of maxUnavailable, but was available until now, so the number of unavailable nodes must stay within
+// maxUnavailable. It will begin soon, so it also needs room in the wave.
 func (p *turn) drain(l *sharedLimits) {
 	if !p.rules.drains || p.target.stopped != nil || p.slots() == 0 || p.target.stable && p.count.of[Failed] > 0 {
 		return
@@ -220,8 +228,9 @@ func (p *aim) mayDrain(m *member) bool {
 	return n.Retry.Pool == p.Name && n.Retry.Hash == hash && (n.Drain.Pool != p.Name || n.Drain.Hash != hash)
 }
 
-// evict says whose pods are to be evicted now. A drain that rests keeps its cordon, and its time goes on: in doubt, while more nodes are
-// unavailable than may be, and while the node is not Ready. A window that closes is no reason: what has begun is brought to its end.
+// evict returns the nodes whose pods must be evicted now. A drain is paused in doubt, while too many nodes are
+// unavailable, and while the node is not Ready; it keeps its cordon, and its time goes on. The end of a window
+// does not pause it, because a change that has begun is completed.
 func evict(w *World, all *census, pools []turn) (drains []Draining) {
 	for i, n := range all.nodes {
 		m := all.members[i]
@@ -237,14 +246,14 @@ func evict(w *World, all *census, pools []turn) (drains []Draining) {
 	return drains
 }
 
-// frozen reports whether a budget allows nothing to be done to the node.
+// frozen reports whether a budget allows no change of the node.
 func (l *sharedLimits) frozen(n *Node) bool {
 	return slices.ContainsFunc(l.budgets, func(g *gate) bool {
 		return g.takes(n) && (g.budget.fault != "" || g.budget.frozen || g.maxUnavailable == 0)
 	})
 }
 
-// drainWords say what became of drains, for people.
+// drainWords returns the results of drains, for people.
 func (c *crew) drainWords(p *aim) string {
 	under, over, words := 0, 0, ""
 	for m := range c.each {
@@ -263,7 +272,7 @@ func (c *crew) drainWords(p *aim) string {
 		text = fmt.Sprintf("; %d of them are being drained", under)
 	}
 	if over > 0 {
-		text += fmt.Sprintf("; %d were drained in vain, such as %s", over, words)
+		text += fmt.Sprintf("; %d were drained without effect, such as %s", over, words)
 	}
 	return text
 }

@@ -11,41 +11,41 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// gate is what a pool or a budget allows beyond waves and the pool's own maxUnavailable. What passes through it is counted, so that the next
-// one finds less room.
+// gate is a limit of a pool or a budget, apart from waves and the pool's own maxUnavailable. What passes it is
+// counted, so that less room is left for the next.
 type gate struct {
-	budget *Budget // nil: the gate is a pool's own
+	budget *Budget // nil for a pool's own gate
 	open   bool
-	change time.Time // when it may open or close; zero is never
-	// held are the domains in which nodes change, are on trial or rolled back, and how many of them; atRisk those of a revision that is not
-	// completed. A new node holds none with what was completed.
+	change time.Time // when it may open or close; zero means never
+	// held has the number of nodes that change, are on trial or were rolled back, for each domain; atRisk only those
+	// with a revision that is not completed. A new node with a completed revision does not count.
 	topology     topology
 	held, atRisk map[string]int
 	usage
-	before usage // before anybody passed
-	// at most so many may be; -1 is no limit
+	before usage // before anything passed
+	// limits of unavailable and unproven nodes; -1 means no limit
 	maxUnavailable, maxUnproven int
-	changing                    int // of those that are unavailable, the ones that change
+	changing                    int // unavailable nodes that change
 }
 
-// usage is how much of a budget is used: of so many nodes so many.
+// usage is how much of a budget is used, for a number of nodes.
 type usage struct{ nodes, unavailable, unproven int }
 
-// sharedLimits are what all pools share.
+// sharedLimits has the limits that all pools share.
 type sharedLimits struct {
 	budgets           []*gate // by name
-	controlPlanesAway int     // are unavailable, in whichever pool
+	controlPlanesAway int     // that are unavailable, in any pool
 }
 
-// census is all nodes as gates count them.
+// census has all nodes as gates count them.
 type census struct {
 	*fleet
 	now      time.Time
-	members  []*member // of each node; nil where no pool owns it
-	unproven []bool    // of each node: it has a revision that is not completed, and that it has not proven
+	members  []*member // of each node; nil if no pool owns it
+	unproven []bool    // of each node: it has an unproven revision that is not completed
 }
 
-// newCensus looks at all nodes once.
+// newCensus counts all nodes once.
 func newCensus(f *fleet, pools []turn, now time.Time) census {
 	c := census{fleet: f, now: now, members: make([]*member, len(f.nodes)), unproven: make([]bool, len(f.nodes))}
 	for i, n := range f.nodes {
@@ -63,9 +63,9 @@ func newCensus(f *fleet, pools []turn, now time.Time) census {
 	return c
 }
 
-// isUnproven reports whether a node has a revision that its cohort has not completed, and that it has not proven.
+// isUnproven reports whether a node has a revision that it has not proven, and that its cohort has not completed.
 func isUnproven(n *Node, s *Seen, trusts func(hash string, at proof) bool) bool {
-	if n.hasProven() { // it may have been started again a moment ago
+	if n.hasProven() { // it may have been restarted a moment ago
 		return false
 	}
 	switch s.Phase {
@@ -75,7 +75,7 @@ func isUnproven(n *Node, s *Seen, trusts func(hash string, at proof) bool) bool 
 	return false
 }
 
-// limits makes the gates of all pools and budgets.
+// limits returns the gates of all pools and budgets.
 func (c *census) limits(budgets []Budget, pools []turn) sharedLimits {
 	l := sharedLimits{}
 	for at := range pools {
@@ -83,7 +83,7 @@ func (c *census) limits(budgets []Budget, pools []turn) sharedLimits {
 		p.gate = newGate(p.rules.topology)
 		p.gate.open, p.gate.change = p.rules.windows.look(c.now)
 		for k, i := range p.own {
-			c.holdDomain(p.gate, i) // who was taken out of the pool holds nothing there
+			c.holdDomain(p.gate, i) // a node that was removed from the pool holds nothing there
 			if m := &p.members[k]; m.unavailable && m.node.ControlPlane {
 				l.controlPlanesAway++
 			}
@@ -133,7 +133,7 @@ func (c *census) gateOf(b *Budget) *gate {
 	return g
 }
 
-// limitOf is the amount of n, at least 1 unless it is 0; -1 where there is no limit.
+// limitOf returns the amount of n, at least 1 unless it is 0; -1 if there is no limit.
 func limitOf(a *amount, n int) int {
 	switch {
 	case a == nil:
@@ -144,7 +144,7 @@ func limitOf(a *amount, n int) int {
 	return max(1, a.of(n))
 }
 
-// holdDomain notes the domain of a node that changes, is about to, is on trial or was rolled back.
+// holdDomain counts the domain of a node that changes, is about to change, is on trial or was rolled back.
 func (c *census) holdDomain(g *gate, i int) {
 	n, s := c.nodes[i], &c.seen[i]
 	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != nodev1.ReasonRolledBack) {
@@ -152,9 +152,9 @@ func (c *census) holdDomain(g *gate, i int) {
 	}
 	switch owner := c.owner[i]; {
 	case n.Draining:
-	case owner == nobody: // released
+	case owner == unowned: // released
 		return
-	case !n.Ready && s.AwayFor >= c.pools[owner].rules.deadline: // long dead
+	case !n.Ready && s.AwayFor >= c.pools[owner].rules.deadline: // not Ready for long
 		return
 	}
 	domain := n.Labels[g.topology.key]
@@ -167,7 +167,7 @@ func (c *census) holdDomain(g *gate, i int) {
 	}
 }
 
-// admits reports whether the domain is in use for the same, or there is room for one more.
+// admits reports whether the domain is already in use for the same reason, or there is room for one more.
 func (g *gate) admits(n *Node, why Why) bool {
 	used, domain := g.atRisk, n.Labels[g.topology.key]
 	if why == WhyLate {
@@ -192,7 +192,7 @@ func (c *choice) gates() []*gate {
 	return all
 }
 
-// gatesOf are those that a member has to pass.
+// gatesOf returns the gates that a member has to pass.
 func (l *sharedLimits) gatesOf(own *gate, n *Node) []*gate {
 	all := make([]*gate, 1, 1+len(l.budgets))
 	all[0] = own
@@ -204,10 +204,10 @@ func (l *sharedLimits) gatesOf(own *gate, n *Node) []*gate {
 	return all
 }
 
-// takes reports whether the budget is about the node.
+// takes reports whether the budget applies to the node.
 func (g *gate) takes(n *Node) bool { return g.budget.selector.Matches(labels.Set(n.Labels)) }
 
-// passes lets a member through all gates, or none, and says why not.
+// passes counts a member in all gates if all admit it. Otherwise it records the reason, and returns false.
 func (p *turn) passes(l *sharedLimits, m *member, why Why) bool {
 	gates := l.gatesOf(p.gate, m.node)
 	for _, g := range gates {
@@ -244,7 +244,7 @@ func (g *gate) blocks(m *member, why Why, back bool) said {
 	return said{}
 }
 
-// tries reports whether with this move one more node has what its cohort has not proven.
+// tries reports whether this move gives one more node what its cohort has not proven.
 func (m *member) tries(why Why) bool {
 	return why.moves() && !m.trusted && !m.unproven
 }

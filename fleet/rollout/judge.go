@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// rejectedFor is for how long a pod that was rejected holds.
+	// rejectedFor is how long a rejected pod causes doubt.
 	rejectedFor = 15 * time.Minute
-	// vanishLimit is how many healthy nodes at risk may vanish before it is no chance any more.
+	// vanishLimit is how many healthy nodes at risk may vanish before that counts as caused by the revision.
 	vanishLimit = 3
 )
 
-// course is where a pool stands, and whether it may go on. It is what [judge] finds out.
+// course is how far a pool is, and whether it may go on. judge returns it.
 type course struct {
 	aim
 	crew
-	goal    int     // how many nodes the open wave may have reached
-	passed  []int32 // the waves that were passed now
+	goal    int     // how many nodes the open wave may reach
+	passed  []int32 // waves that were passed now
 	done    bool    // the target was completed now
 	doubt   string  // why new assignments wait
-	wavers  string  // why those wait, on the way back, whose cohort has not completed the target
-	recoils string  // why no node goes where it was completed before: nodes that had proven it do not take it any more
+	wavers  string  // why rollbacks wait whose cohort has not completed the target
+	recoils string  // why no node goes to what was completed before: nodes that had proven it no longer accept it
 }
 
-// judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. Classes are relative
-// to the open wave, so a pool whose next wave opens, or that completes its target, gets its members classified for that.
+// judge finds doubt, which holds a rollout, and verdicts, which stop it, and whether the open wave has passed.
+// Classes depend on the open wave, so it classifies the members of a pool again if the pool's next wave opens, or
+// if the pool completes its target.
 func judge(w *World, f *fleet, aims []aim, crews []crew) []course {
 	courses, rejected := make([]course, len(aims)), recentlyRejected(w.Turned)
 	for i := range aims {
@@ -40,27 +41,28 @@ func judge(w *World, f *fleet, aims []aim, crews []crew) []course {
 		p.aim, p.crew = aims[i], crews[i]
 		p.judge(w, f, rejected)
 		if p.done {
-			p.crew = crewOf(w, f, &p.aim, 0) // what was Old is Late now
+			p.crew = crewOf(w, f, &p.aim, 0) // Old members become Late
 		}
 	}
 	return courses
 }
 
-// judge looks only at nodes that were assigned the target in this attempt, and whose cohort has not completed it before: nothing stops it there.
+// judge examines only nodes that were assigned the target in this attempt, and whose cohort has not completed it
+// before, because nothing stops it there.
 func (p *course) judge(w *World, f *fleet, rejected rejectedPods) {
 	p.doubt = p.unknownThings(w.Synced)
 	if !p.target.there {
 		return
 	}
 	if p.doubt == "" && !p.target.completed {
-		p.doubt = p.invalid // who edits a layer in a rollout does not want what it was before to go on
+		p.doubt = p.invalid // a user who edits a layer during a rollout does not want the old content to go on
 	}
 	if p.target.stopped == nil {
 		p.stop(f, metav1.NewTime(w.Now))
 	}
 	switch {
 	case p.doubt != "" || p.target.stable:
-	case p.target.completed: // doubt never holds up the way back to what is proven
+	case p.target.completed: // doubt never delays a rollback to a proven revision
 		p.wavers = p.hold(f, rejected)
 	default:
 		p.doubt = p.hold(f, rejected)
@@ -71,7 +73,7 @@ func (p *course) judge(w *World, f *fleet, rejected rejectedPods) {
 	p.advanceWave(w, f)
 }
 
-// unknownThings names what is not known, and so is not acted upon.
+// unknownThings names what is not known, and so prevents action.
 func (p *problems) unknownThings(synced bool) string {
 	switch {
 	case !synced:
@@ -84,7 +86,7 @@ func (p *problems) unknownThings(synced bool) string {
 	return ""
 }
 
-// judged calls f with each node that was assigned the target in this attempt, members or not.
+// judged calls f with each node that was assigned the target in this attempt, even if it is not a member.
 func (p *aim) judged(all *fleet, f func(n *Node, s *Seen)) {
 	for _, i := range p.marked {
 		if n := all.nodes[i]; p.judges(n) {
@@ -93,7 +95,7 @@ func (p *aim) judged(all *fleet, f func(n *Node, s *Seen)) {
 	}
 }
 
-// onTrial calls f with those of them whose cohort has not completed it.
+// onTrial calls f with those of the judged nodes whose cohort has not completed the target.
 func (p *aim) onTrial(all *fleet, f func(n *Node, s *Seen)) {
 	p.judged(all, func(n *Node, s *Seen) {
 		if !p.trusts(p.target.retry.Hash, n.assignedIn()) {
@@ -102,13 +104,13 @@ func (p *aim) onTrial(all *fleet, f func(n *Node, s *Seen)) {
 	})
 }
 
-// harm is what a node shows, in which cohort, of a revision that this has not completed.
+// harm is a node's failure with a revision that its cohort has not completed.
 type harm struct {
 	at                  proof
 	node, reason, words string
 }
 
-// stop looks for a verdict. It stops a revision; one that is stable is barred from the cohort alone.
+// stop looks for a verdict. A verdict stops a revision; for a stable one it only excludes the cohort.
 func (p *course) stop(f *fleet, now metav1.Time) {
 	v := p.worst(f)
 	switch {
@@ -121,7 +123,7 @@ func (p *course) stop(f *fleet, now metav1.Time) {
 	}
 }
 
-// worst is the worst harm that is not known yet.
+// worst returns the worst harm that is not recorded yet.
 func (p *course) worst(f *fleet) *harm {
 	var found *harm
 	var rank int
@@ -155,7 +157,8 @@ func (p *course) worst(f *fleet) *harm {
 	return found
 }
 
-// recoil says that several nodes do not take the target any more although their cohorts have completed it. One is the node's own fault.
+// recoil returns a text if several nodes no longer accept the target although their cohorts have completed it. A
+// single one counts as the node's own fault.
 func (p *aim) recoil(f *fleet) string {
 	have, failed, first := 0, 0, ""
 	p.judged(f, func(n *Node, s *Seen) {
@@ -174,8 +177,9 @@ func (p *aim) recoil(f *fleet) string {
 	return fmt.Sprintf("%d nodes do not take what was completed before, such as %s", failed, first)
 }
 
-// lost reports whether an ill node at risk was taken away before it could report. A node that was aside before it became ill, such as one that is
-// drained and rebooted, is not lost; one that the configuration made ill by its own words always is.
+// lost reports whether an ill node at risk was removed before it could report. A node that was aside before it
+// became ill, for example one that is drained and rebooted, is not lost; one that reports the configuration as the
+// cause always is.
 func (s *Seen) lost(n *Node) bool {
 	if !s.Aside || s.Phase == Proven || n.Leaving && !n.Ready && s.Phase != Failed && ailment(n) == reasonNotReady {
 		return false
@@ -183,7 +187,8 @@ func (s *Seen) lost(n *Node) bool {
 	return s.Phase == Failed || s.Ill && (!s.AsideFirst || n.Ready)
 }
 
-// isTakenAway reports whether a cloud takes the node away, or its host shuts down, since before it became ill. That says nothing of its configuration.
+// isTakenAway reports whether, since before the node became ill, its cloud removes it or its host shuts down. Then
+// its illness says nothing about its configuration.
 func (s *Seen) isTakenAway(n *Node) bool {
 	return n.Leaving && !n.Ready && s.AsideFirst && s.Phase != Failed && ailment(n) == reasonNotReady
 }
@@ -215,7 +220,7 @@ func (p *course) lookAtGone(gone []Gone, candidate func(int, harm)) {
 	}
 }
 
-// hold looks for doubt. One node's own trouble is tolerated, as far as the pool says so.
+// hold looks for doubt. It tolerates as many failing nodes as the pool allows.
 func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 	onTarget, unwell, first, words, others := 0, 0, "", "", strangers{}
 	say := func(text string) { words = cmp.Or(words, text) }
@@ -241,7 +246,7 @@ func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 			first = cmp.Or(first, n.Name+" "+trouble)
 		}
 	})
-	if others.count() { // of one namespace on one node they may be anybody's
+	if others.count() { // pods of one namespace on one node may all belong to one user
 		unwell += len(others.nodes)
 		first = cmp.Or(first, others.first)
 	}
@@ -254,7 +259,7 @@ func (p *aim) hold(f *fleet, rejected rejectedPods) string {
 	return words
 }
 
-// strangers are pods that were turned away and had not run there: anyone who makes pods can name a node in one.
+// strangers are rejected pods that had not run on the node: any user who creates pods can name a node in one.
 type strangers struct {
 	namespaces, nodes map[string]bool
 	first             string
@@ -270,10 +275,10 @@ func (s *strangers) add(n *Node, t *TurnedAway) {
 
 func (s *strangers) count() bool { return len(s.namespaces) > 1 || len(s.nodes) > 1 }
 
-// rejectedPods are pods that kubelets have turned away lately, by their nodes.
+// rejectedPods are recently rejected pods, by node.
 type rejectedPods map[types.UID][]*TurnedAway
 
-// recentlyRejected are those that count. A cluster may keep thousands that are long over.
+// recentlyRejected returns the pods that count. A cluster may keep thousands of old ones.
 func recentlyRejected(all []TurnedAway) rejectedPods {
 	recent := rejectedPods{}
 	for i := range all {
@@ -284,7 +289,7 @@ func recentlyRejected(all []TurnedAway) rejectedPods {
 	return recent
 }
 
-// trouble says which pod was turned away after the change that ran there before, and notes the others.
+// trouble returns a pod that was rejected after the change and that ran there before, and records the others.
 func (r rejectedPods) trouble(n *Node, s *Seen, others *strangers) (trouble string) {
 	for _, t := range r[n.UID] {
 		switch {

@@ -13,14 +13,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// Namespace is where layers come from, and where revisions and variants are kept.
+// Namespace is where layers come from, and where revisions and variants are stored.
 const Namespace = "kubelet-config"
 
-// payloadLimit is what a ConfigMap may hold.
+// payloadLimit is the most bytes that a ConfigMap can hold.
 const payloadLimit = 1 << 20
 
-// pathFields are the fields that the kubelet resolves against the folder of its file. A layer has no folder of its own that people could
-// know, so a relative path in one of them is refused here.
+// pathFields are the fields that the kubelet resolves relative to the folder of its file. Users cannot know that
+// folder for a layer, so a relative path in one of them is refused.
 const pathFields = "staticPodPath podLogsDir authentication.x509.clientCAFile tlsCertFile tlsPrivateKeyFile resolvConf volumePluginDir"
 
 // Ref names a layer: a ConfigMap in [Namespace], and one of its keys.
@@ -31,13 +31,13 @@ func (r Ref) String() string { return Namespace + "/" + r.Name + "/" + r.Key }
 // Layer is what a [Ref] names.
 type Layer struct {
 	ResourceVersion string
-	// Missing: the API server has said that it is not there.
+	// Missing means that the API server has answered that it does not exist.
 	Missing bool
-	// Patch is canonical JSON; Fault says why there is none. Unknown are fields of it that no kubelet knows.
+	// Patch is canonical JSON; Fault says why there is none. Unknown has the fields of it that no kubelet knows.
 	Patch, Fault, Unknown string
 }
 
-// ReadLayer reads a key of a ConfigMap.
+// ReadLayer decodes a key of a ConfigMap.
 func ReadLayer(data map[string]string, key, resourceVersion string) Layer {
 	text, is := data[key]
 	if !is {
@@ -50,12 +50,13 @@ func ReadLayer(data map[string]string, key, resourceVersion string) Layer {
 	return Layer{ResourceVersion: resourceVersion, Patch: patch, Unknown: unknownFields(patch)}
 }
 
-// unknownFields are those of a patch that no kubelet knows, for people.
+// unknownFields returns the fields of a patch that no kubelet knows, for people.
 func unknownFields(patch string) string {
 	return bounded.Text(strings.Join(kubeletconfig.UnknownFields(map[string]string{VariantKey: patch}, VariantKey, 0), ", "), 100)
 }
 
-// readPatch makes canonical JSON of YAML or JSON: keys in order, no comments, numbers as they were written. Its errors quote no values.
+// readPatch converts YAML or JSON to canonical JSON: sorted keys, no comments, numbers as written. Its errors
+// quote no values.
 func readPatch(document []byte, unset []string) (string, error) {
 	if len(document) > payloadLimit {
 		return "", errors.New("it is larger than 1 MiB")
@@ -122,7 +123,8 @@ func checkPatch(tree map[string]any) error {
 	return nil
 }
 
-// checkKnown refuses a layer of which no kubelet knows a single field: it was meant for something else, and would change nothing on any node.
+// checkKnown refuses a layer in which no kubelet knows any field: it was meant for something else, and would
+// change nothing on any node.
 func checkKnown(tree map[string]any, text string) error {
 	unknown := kubeletconfig.UnknownFields(map[string]string{VariantKey: text}, VariantKey, 0)
 	fields := make([]string, 0, len(tree))

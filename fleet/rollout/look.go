@@ -5,14 +5,15 @@ import "time"
 // timer finds the earliest of the times at which to decide again.
 type timer struct{ next time.Duration }
 
-// at takes a time that is still to come, and ignores one that is over.
+// at adds a time that is still to come, and ignores one that has passed.
 func (t *timer) at(due time.Duration) {
 	if due > 0 && (t.next == 0 || due < t.next) {
 		t.next = due
 	}
 }
 
-// lookAgain is when to decide again although nothing has happened: when the next time that a node or a pool waits for is up. 0 is never.
+// lookAgain returns when to decide again if nothing happens: when the next time that a node or a pool waits for
+// has passed. 0 means never.
 func lookAgain(w *World, chosen *choice) time.Duration {
 	t := timer{}
 	for i := range chosen.pools {
@@ -39,7 +40,7 @@ func lookAgain(w *World, chosen *choice) time.Duration {
 	return t.next
 }
 
-// due are the times that matter for a member.
+// due adds the times that matter for a member.
 func (m *member) due(w *World, r *rules, t *timer) {
 	if m.seen.Runs {
 		t.at(r.settle - m.seen.Running)

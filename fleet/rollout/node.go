@@ -22,11 +22,12 @@ const (
 	RolloutLabel    = prefix + "rollout"
 	PoolLabel       = prefix + "pool"
 
-	// Unassigned is the assignment of none at all, in a Mark; the annotation has none.
+	// Unassigned means no assignment in a Mark; the annotation then does not exist.
 	Unassigned = "-"
 )
 
-// Node is what the core reads of a Node. The shell makes it once for each version of the Node, so that a decision decodes nothing.
+// Node has what the core reads of a Node. The controller makes it once for each version of the Node, so that a
+// decision decodes nothing.
 type Node struct {
 	Name            string
 	UID             types.UID
@@ -34,13 +35,13 @@ type Node struct {
 	Labels          map[string]string
 	Created         time.Time
 	Ready           bool
-	// Cordoned: not by a pool. Draining: by a pool, for the drain that Drain names.
+	// Cordoned means that others have cordoned it. Draining means that a pool has, for the drain in Drain.
 	Cordoned, Draining bool
-	// Drain is what the Node says of a drain, be it under way or over.
+	// Drain is the drain that the Node records, in progress or ended.
 	Drain Drain
-	// Leaving: it is being deleted, or an autoscaler has marked it for that.
+	// Leaving means that it is being deleted, or that an autoscaler has marked it for deletion.
 	Leaving bool
-	// Updating: another updater is at work on it.
+	// Updating means that another updater is changing it.
 	Updating     bool
 	ControlPlane bool
 	BootID       string
@@ -49,24 +50,25 @@ type Node struct {
 	Minor, Arch string
 	Taints      []string
 
-	// Supervised: a supervisor has published its status there; Layered: one that knows layers.
+	// Supervised means that a supervisor has published its status; Layered that this supervisor knows layers.
 	Supervised, Layered bool
-	// Source is what is assigned to it, by annotation or field; empty is nothing. Mark is what a pool has assigned to it.
+	// Source is the assignment, from annotation or field; "" means nothing. Mark is what a pool has assigned to it.
 	Source string
 	Mark   Mark
 	Retry  Retry
-	// What the node itself says. Assigned, Active and Good are as a Source, and Local where it is its own configuration.
+	// The node's own report. Assigned, Active and Good have the form of Source; Local means its own configuration.
 	Observed               string
 	RetryHeard             Retry
 	Assigned, Active, Good string
 	Reason                 nodev1.Reason
-	// Failure says what the newest assignment failed at.
+	// Failure is what the newest assignment has failed at.
 	Failure string
 	// ChangeBegan is when its newest change began, by its own clock.
 	ChangeBegan time.Time
-	// Shadows are fields of what is assigned that the kubelet does not run with, and what says otherwise.
+	// Shadows are fields of the assignment that are overridden on the node, and by what.
 	Shadows []Shadow
-	// Asks is the approval that a node asks for which holds a change for its pods, and Holds says for which; Consent is what it was given.
+	// Asks is the approval that a node which holds a change for its pods asks for, and Holds says for which pods;
+	// Consent is the approval that it was given.
 	Asks    nodev1.Approval
 	Holds   string
 	Consent string
@@ -85,13 +87,14 @@ const (
 	PIDPressure
 )
 
-// Mark records the assignment that a pool has written; it is the value of an annotation, as JSON. Its zero value is none.
+// Mark records the assignment that a pool has written. It is the value of an annotation, as JSON. The zero value
+// means no mark.
 type Mark struct {
 	Pool       string `json:"pool"`
 	Assignment string `json:"assignment,omitempty"`
 	Attempt    int64  `json:"attempt"`
-	// NotReady: the node was not Ready when it was assigned this, so that it is not ill of it. It stands on the Node because no process remembers it
-	// for long enough.
+	// NotReady means that the node was not Ready when this was assigned, so the assignment is not the cause. It is
+	// stored on the Node because no process remembers it for long enough.
 	NotReady bool `json:"notReady,omitempty"`
 }
 
@@ -105,7 +108,8 @@ func (m Mark) String() string {
 	return annotationOf(m)
 }
 
-// ParseMark reads an annotation. What it cannot read is none: such a node is in a person's hands.
+// ParseMark decodes an annotation. It returns the zero value for an invalid one, because a user controls such a
+// node.
 func ParseMark(text string) Mark {
 	var m Mark
 	if text == "" || json.Unmarshal([]byte(text), &m) != nil || m.Pool == "" {
@@ -117,7 +121,7 @@ func ParseMark(text string) Mark {
 	return m
 }
 
-// annotationOf is a value as an annotation has it. Strings and numbers always have one.
+// annotationOf encodes a value for an annotation. Strings and numbers can always be encoded.
 func annotationOf(value any) string {
 	text, err := canonical(value)
 	if err != nil {
@@ -126,13 +130,14 @@ func annotationOf(value any) string {
 	return text
 }
 
-// Records says whether the Node still has the assignment that the mark records.
+// Records reports whether the Node still has the assignment that the mark records.
 func (m Mark) Records(source string) bool {
 	return m.Pool != "" && (m.Assignment == source || m.Assignment == Unassigned && source == "")
 }
 
-// Retry names a revision in one of its attempts: POOL/HASH/ATTEMPT. It is the value of an annotation that the supervisor repeats, so that
-// a verdict tells what it is about. Its zero value is none.
+// Retry names a revision in one of its attempts: POOL/HASH/ATTEMPT. It is the value of an annotation that the
+// supervisor repeats in its status, so that it is known which attempt a verdict is about. The zero value means no
+// retry.
 type Retry struct {
 	Pool, Hash string
 	Attempt    int64
@@ -145,7 +150,7 @@ func (r Retry) String() string {
 	return r.Pool + "/" + r.Hash + "/" + strconv.FormatInt(r.Attempt, 10)
 }
 
-// ParseRetry reads an annotation. A person's own value is none.
+// ParseRetry decodes an annotation. It returns the zero value for a user's own value.
 func ParseRetry(text string) Retry {
 	words := strings.Split(text, "/")
 	if len(words) != 3 || words[0] == "" || words[1] == "" {
@@ -158,7 +163,8 @@ func ParseRetry(text string) Retry {
 	return Retry{words[0], words[1], attempt}
 }
 
-// With is the node as it will be once a write has arrived. The shell lays what it has sent over its cache until that has caught up.
+// With returns the node as it will be after a write. The controller overlays its cache with what it has sent until
+// the cache has caught up.
 func (n Node) With(w Write) Node {
 	if w.Source != "" {
 		n.Source, n.Mark, n.Retry = w.Source, w.Mark, w.Retry
@@ -184,7 +190,7 @@ func (n Node) With(w Write) Node {
 	return n
 }
 
-// hasProven reports whether the node says that what it has is its last known good configuration, and that it runs that.
+// hasProven reports whether the node reports its assignment as its last known good configuration, and runs it.
 func (n *Node) hasProven() bool {
 	return n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive
 }
@@ -202,7 +208,8 @@ func ReadNode(n *corev1.Node) Node {
 	return node
 }
 
-// leaves reports whether autoscalers and clouds say by such a taint that they take a node away. Its end tells nothing of its configuration.
+// leaves reports whether autoscalers and clouds use a taint for nodes that they remove. Such a removal says
+// nothing about the node's configuration.
 func leaves(taint string) bool {
 	switch taint {
 	case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption", // the latter by Karpenter 0.32 to 0.37
@@ -212,10 +219,10 @@ func leaves(taint string) bool {
 	return strings.HasPrefix(taint, "aws-node-termination-handler/")
 }
 
-// shuttingDown is what a kubelet says of itself in its Ready condition when the host goes down.
+// shuttingDown is the message of a kubelet's Ready condition when the host shuts down.
 const shuttingDown = "node is shutting down"
 
-// shutsDown reports whether the host of the node shuts down. Before KEP-5683 a kubelet has no other field for it.
+// shutsDown reports whether the host of the node shuts down. Without KEP-5683 a kubelet has no other field for it.
 func shutsDown(ready *corev1.NodeCondition) bool {
 	return ready.Status != corev1.ConditionTrue && strings.Contains(ready.Message, shuttingDown)
 }
@@ -253,10 +260,11 @@ func (n *Node) readPool(from *corev1.Node) {
 	n.Mark = ParseMark(from.Annotations[MarkAnnotation])
 }
 
-// noSource is an assignment that no pool makes: of a field that names nothing.
+// noSource is an assignment that no pool makes: a field that names nothing.
 const noSource = string(nodev1.CarrierField)
 
-// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: anyone who may patch nodes/status can forge it.
+// readStatus reads the assignment and the node's report about it. It ignores the condition, because anyone who may
+// patch nodes/status can forge it.
 func (n *Node) readStatus(says nodev1.NodeStatus) {
 	n.Source, n.Retry, n.Consent = says.Assignment, ParseRetry(says.Retry), says.AllowDisruption
 	if says.Carrier == nodev1.CarrierField {
@@ -282,18 +290,18 @@ func (n *Node) readStatus(says nodev1.NodeStatus) {
 
 func sourceText(source *corev1.NodeConfigSource) string { return nodev1.AssignmentOf(source).String() }
 
-// namedShadows is how many overridden fields of a node a pool looks at.
+// namedShadows limits the overridden fields of a node that a pool reads.
 const namedShadows = 3
 
-// namedLosses is how many pods a pool names that hold up one of its nodes.
+// namedLosses limits the pods that a pool names as the cause of a delay on one node.
 const namedLosses = 3
 
-// KeptStatus is what ReadNode reads of an annotation status, so that a cache need not keep the rest. The shorter one is the same for most nodes of
-// a pool, except for when its change began.
+// KeptStatus returns the part of the status annotation that ReadNode reads, so that a cache need not store the
+// rest. It is the same for most nodes of a pool, except for the start of the change.
 func KeptStatus(text string) string {
 	status, err := nodev1.DecodeStatus(text)
 	if err != nil {
-		return "" // is no status either
+		return "" // not a status either
 	}
 	kept := nodev1.Status{Observed: status.Observed, Reason: status.Reason, Features: status.Features, Retry: status.Retry, Failure: status.Failure}
 	if status.Change != nil {
@@ -309,7 +317,7 @@ func KeptStatus(text string) string {
 	return kept.Encode()
 }
 
-// The conditions by which other updaters, drains and the host say that they are at work (KEP-5683).
+// The conditions in which other updaters, drains and the host report that they are changing the node (KEP-5683).
 const (
 	maintenance    corev1.NodeConditionType = "MaintenanceInProgress"
 	shutdown       corev1.NodeConditionType = "GracefulNodeShutdownInProgress"
@@ -317,7 +325,8 @@ const (
 	drained        corev1.NodeConditionType = "Drained"
 )
 
-// KeptCondition is what ReadNode reads of a condition, so that a cache need not keep the rest; nothing where it reads nothing of it.
+// KeptCondition returns the part of a condition that ReadNode reads, so that a cache need not store the rest; is
+// is false if it reads nothing of it.
 func KeptCondition(c corev1.NodeCondition) (kept corev1.NodeCondition, is bool) {
 	kept = corev1.NodeCondition{Type: c.Type, Status: c.Status}
 	switch c.Type {
@@ -332,7 +341,8 @@ func KeptCondition(c corev1.NodeCondition) (kept corev1.NodeCondition, is bool) 
 	return kept, false
 }
 
-// updating recognises other updaters: by conditions, the machine config operator of OpenShift by its annotation, kured by its own.
+// updating recognizes other updaters: by conditions, OpenShift's machine config operator and kured by their
+// annotations.
 func updating(n *corev1.Node) bool {
 	ours := ParseDrain(n.Annotations[DrainAnnotation])
 	for i := range n.Status.Conditions {
@@ -354,7 +364,7 @@ func updating(n *corev1.Node) bool {
 	return managed && state != "Done" || rebooting || rebootingNow
 }
 
-// minor is v1.36 of v1.36.3.
+// minor returns v1.36 for v1.36.3.
 func minor(version string) string {
 	words := strings.SplitN(version, ".", 3)
 	if len(words) < 2 {

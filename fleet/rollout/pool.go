@@ -16,20 +16,20 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// Pool is a KubeletPool, read once for each version of it.
+// Pool is a KubeletPool, read once for each version.
 type Pool struct {
 	Name       string
 	Generation int64
 	Spec       v1alpha1.KubeletPoolSpec
 	Status     v1alpha1.KubeletPoolStatus
-	// Revisions are those that are kept of it.
+	// Revisions are the stored revisions of the pool.
 	Revisions []Revision
-	Cause     string // what people wrote about the newest change
+	Cause     string // the users' change cause of the newest change
 
 	selector labels.Selector
 	layers   []poolLayer
 	rules    rules
-	// fault is why the spec cannot be read, layerFault why its layers cannot: a pin needs none of them.
+	// fault says why the spec cannot be read, layerFault why its layers cannot be; a pin needs no layers.
 	fault, layerFault string
 }
 
@@ -38,7 +38,7 @@ type poolLayer struct {
 	name     string
 	ref      Ref
 	inline   bool
-	patch    string // of an inline one, and what of it no kubelet knows
+	patch    string // of an inline layer, and its fields that no kubelet knows
 	unknown  string
 	unset    []string
 	selector nodeSelector
@@ -50,7 +50,7 @@ type nodeSelector struct {
 	matches labels.Selector
 }
 
-// rules are the pool's numbers and times, with the defaults where it has none.
+// rules has the pool's numbers and times, including defaults.
 type rules struct {
 	waves          []wave
 	maxUnavailable amount
@@ -60,8 +60,8 @@ type rules struct {
 	deadline       time.Duration
 	windows        windows
 	topology       topology
-	disrupts       bool // the pool consents for its nodes
-	drains         bool // the pool drains those that wait for their pods
+	disrupts       bool // the pool approves changes for its nodes
+	drains         bool // the pool drains nodes that wait for their pods
 	drainTimeout   time.Duration
 }
 
@@ -84,7 +84,7 @@ func (a amount) String() string {
 	return strconv.Itoa(a.value)
 }
 
-// of is the amount of n, percentages rounded down.
+// of returns the amount of n, with percentages rounded down.
 func (a amount) of(n int) int {
 	if a.percent {
 		return a.value * n / 100
@@ -92,7 +92,7 @@ func (a amount) of(n int) int {
 	return a.value
 }
 
-// roundedUp is the amount of n, percentages rounded up, and at most n.
+// roundedUp returns the amount of n, with percentages rounded up, at most n.
 func (a amount) roundedUp(n int) int {
 	if a.percent {
 		return (a.value*n + 99) / 100
@@ -100,7 +100,7 @@ func (a amount) roundedUp(n int) int {
 	return min(a.value, n)
 }
 
-// ReadPool reads a KubeletPool.
+// ReadPool decodes a KubeletPool.
 func ReadPool(object *v1alpha1.KubeletPool, revisions []Revision, zones Zones) Pool {
 	p := Pool{Name: object.Name, Generation: object.Generation, Spec: object.Spec, Status: object.Status, Revisions: revisions,
 		Cause: object.Annotations["kubernetes.io/change-cause"]}
@@ -165,7 +165,7 @@ func readPoolLayer(from *v1alpha1.Layer) (poolLayer, error) {
 	return layer, nil
 }
 
-// readSelector reads a selector; nil takes everything. The order in which it says things is no content.
+// readSelector reads a selector; nil matches everything. The order of its parts does not change its text.
 func readSelector(from *metav1.LabelSelector) (nodeSelector, error) {
 	if from == nil {
 		return nodeSelector{matches: labels.Everything()}, nil
@@ -217,7 +217,7 @@ func defaultRules() rules {
 	}
 }
 
-// readAmount reads a number or a percentage. What it cannot read is nothing at all, which is the careful reading everywhere.
+// readAmount reads a number or a percentage. An invalid one counts as 0, which is the safe value everywhere.
 func readAmount(from *intstr.IntOrString, otherwise amount) (amount, error) {
 	if from == nil {
 		return otherwise, nil

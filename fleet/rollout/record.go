@@ -16,15 +16,15 @@ const (
 	stopLimit     = 32
 )
 
-// record is the status of a pool as it will be written, and what it says of the cohorts.
+// record is the status of a pool as it will be written, with its proofs and failures decoded.
 type record struct {
 	pool     string
 	status   v1alpha1.KubeletPoolStatus
-	proofs   map[string]map[proof]bool        // by the hashes of revisions: the cohorts in which they were completed
-	failures map[proof]v1alpha1.CohortFailure // the cohorts in which the target has failed since a person last asked for it
+	proofs   map[string]map[proof]bool        // by revision hash: the cohorts in which the revision was completed
+	failures map[proof]v1alpha1.CohortFailure // the cohorts in which the target has failed since a user last asked for a retry
 }
 
-// readRecord begins with the status that there is. Lists in it are replaced, except for the two that are copied.
+// readRecord begins with the current status. Lists in it are replaced, except for the two that are copied.
 func readRecord(p *Pool) record {
 	r := record{pool: p.Name, status: p.Status, proofs: make(map[string]map[proof]bool, len(p.Status.Revisions))}
 	r.status.Revisions, r.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
@@ -41,7 +41,7 @@ func readRecord(p *Pool) record {
 	return r
 }
 
-// entry is what the status says of a revision.
+// entry returns what the status says about a revision.
 func (r *record) entry(hash string) *v1alpha1.RevisionStatus {
 	if i := slices.IndexFunc(r.status.Revisions, func(of v1alpha1.RevisionStatus) bool { return of.Hash == hash }); i >= 0 {
 		return &r.status.Revisions[i]
@@ -49,7 +49,8 @@ func (r *record) entry(hash string) *v1alpha1.RevisionStatus {
 	return nil
 }
 
-// stableHash is what the nodes had before anything else: as long as nothing has been completed, their own configuration.
+// stableHash returns the hash of the stable revision: until one has been completed, that of the nodes' own
+// configuration.
 func (r *record) stableHash() string {
 	if r.status.Stable == nil {
 		return localHash
@@ -66,7 +67,8 @@ func (r *record) wasCompleted(hash string) bool {
 	return of != nil && of.Result == v1alpha1.ResultCompleted
 }
 
-// gaveUp reports whether what the node has was never completed. The node itself knows it of a revision that the status does not name any more.
+// gaveUp reports whether what the node has was never completed. For a revision that the status no longer names,
+// the node's own report counts.
 func (r *record) gaveUp(n *Node) bool {
 	hash := n.Retry.Hash
 	switch {
@@ -78,7 +80,7 @@ func (r *record) gaveUp(n *Node) bool {
 	return !n.hasProven()
 }
 
-// stopOf is the stop of a revision in an attempt, or in a later one.
+// stopOf returns the stop of a revision in an attempt, or in a later one.
 func (r *record) stopOf(hash string, attempt int64) *v1alpha1.Stop {
 	for i := range r.status.Stops {
 		if stop := &r.status.Stops[i]; stop.Hash == hash && attempt <= stop.Attempt {
@@ -88,10 +90,11 @@ func (r *record) stopOf(hash string, attempt int64) *v1alpha1.Stop {
 	return nil
 }
 
-// hasStopped reports whether what a node has was stopped in its attempt. The target may be the same revision in a later one.
+// hasStopped reports whether what a node has was stopped in its attempt. The target may be the same revision in a
+// later attempt.
 func (r *record) hasStopped(retry Retry) bool { return r.stopOf(retry.Hash, retry.Attempt) != nil }
 
-// latch keeps a stop in the status: it outlives this process, the node, and the pool's next revision.
+// latch stores a stop in the status, so that it outlives this process, the node, and the pool's next revision.
 func (r *record) latch(stop *v1alpha1.Stop) *v1alpha1.Stop {
 	stops := []v1alpha1.Stop{*stop}
 	for _, old := range r.status.Stops {
@@ -103,15 +106,15 @@ func (r *record) latch(stop *v1alpha1.Stop) *v1alpha1.Stop {
 	return &r.status.Stops[0]
 }
 
-// readRetry takes spec.rollout.retry. A value that was never seen is one act: it raises the attempt of this target, so that it is tried again, and with
-// it the stops of other revisions, so that these stay. Before there is a target there is nothing to raise.
+// readRetry reads spec.rollout.retry. A new value raises the attempt of the target, so that it is tried again, and
+// the attempts of other revisions' stops, so that these stay. Without a target it raises nothing.
 func (r *record) readRetry(word string, t *target) {
 	if word == "" {
 		return
 	}
 	before := r.status.Retries
 	known := slices.Contains(before, word)
-	heard := append([]string{word}, slices.DeleteFunc(slices.Clone(before), func(w string) bool { return w == word })...) // what is said again is not forgotten
+	heard := append([]string{word}, slices.DeleteFunc(slices.Clone(before), func(w string) bool { return w == word })...) // a repeated value is not forgotten
 	r.status.Retries = heard[:min(len(heard), retryLimit)]
 	if known || r.status.Target == nil {
 		return
@@ -138,12 +141,12 @@ func (r *record) readRetry(word string, t *target) {
 	t.attempt++
 }
 
-// trusts reports whether a revision was completed in a cohort. A node's own configuration is its own.
+// trusts reports whether a revision was completed in a cohort. A node always trusts its own configuration.
 func (r *record) trusts(hash string, at proof) bool {
 	return hash == localHash || at.isLocal() || r.proofs[hash][at]
 }
 
-// readFailures reads where the target has failed since a person last asked for it.
+// readFailures reads the cohorts in which the target has failed since a user last asked for a retry.
 func (r *record) readFailures(t *target) {
 	r.failures = map[proof]v1alpha1.CohortFailure{}
 	if of := r.entry(targetHash(t.name)); of != nil {
@@ -155,14 +158,15 @@ func (r *record) readFailures(t *target) {
 	}
 }
 
-// failedIn reports whether what is stable has failed in the cohort of a member, so that no other node of it is tried, whatever becomes of the node that
-// has shown it.
+// failedIn reports whether the stable revision has failed in the cohort of a member. Then no other node of the
+// cohort is tried, even if the node that failed is gone.
 func (r *record) failedIn(m *member) bool {
 	_, is := r.failures[m.node.cohortWith(m.want)]
 	return is
 }
 
-// noteFailure keeps the failure of a cohort in the status. Where there is no room it drops failures of cohorts that are not inhabited.
+// noteFailure stores the failure of a cohort in the status. To make room it drops failures of cohorts without
+// members.
 func (r *record) noteFailure(v *harm, t *target, inhabited func(proof) bool, now metav1.Time) {
 	f := v1alpha1.CohortFailure{Cohort: v.at.text(r.pool), Attempt: t.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(message(v.words), reasonLimit), Time: now}
 	if of := r.entry(targetHash(t.name)); of != nil {
@@ -181,7 +185,8 @@ func (r *record) isIn(cohort string, inhabited func(proof) bool) bool {
 	return is && inhabited(at)
 }
 
-// keepFailures drops those that are over: the cohort has proven the target, or a person has asked again.
+// keepFailures drops failures of cohorts that have proven the target since, and all failures if a user has asked
+// for a retry.
 func (r *record) keepFailures(all []v1alpha1.CohortFailure, t *target) []v1alpha1.CohortFailure {
 	return slices.DeleteFunc(slices.Clone(all), func(f v1alpha1.CohortFailure) bool {
 		at, _ := readProof(r.pool, f.Cohort)
@@ -189,7 +194,8 @@ func (r *record) keepFailures(all []v1alpha1.CohortFailure, t *target) []v1alpha
 	})
 }
 
-// noteProof notes that the cohort of a node has proven what the node has. Where there is no room it drops proofs of cohorts that are not inhabited.
+// noteProof records that the cohort of a node has proven what the node has. To make room it drops proofs of
+// cohorts without members.
 func (r *record) noteProof(of *v1alpha1.RevisionStatus, n *Node, inhabited func(proof) bool, now metav1.Time) {
 	at := n.cohortWith(n.Source)
 	if r.trusts(of.Hash, at) {
@@ -198,7 +204,7 @@ func (r *record) noteProof(of *v1alpha1.RevisionStatus, n *Node, inhabited func(
 	if len(of.ProvenIn) >= proofLimit {
 		of.ProvenIn = slices.DeleteFunc(slices.Clone(of.ProvenIn), func(c v1alpha1.CohortProof) bool { return !r.isIn(c.Cohort, inhabited) })
 	}
-	if len(of.ProvenIn) >= proofLimit { // a cohort that is not among them needs a canary
+	if len(of.ProvenIn) >= proofLimit { // a cohort that is dropped needs a canary
 		return
 	}
 	of.ProvenIn = append([]v1alpha1.CohortProof{{Cohort: at.text(r.pool), Time: now}}, of.ProvenIn...)
@@ -208,7 +214,7 @@ func (r *record) noteProof(of *v1alpha1.RevisionStatus, n *Node, inhabited func(
 	r.proofs[of.Hash][at] = true
 }
 
-// noteCompletion puts a revision in front of those that were completed, and makes it the stable one.
+// noteCompletion adds a revision as the newest completed one, and makes it the stable revision.
 func (r *record) noteCompletion(name v1alpha1.RevisionName, now metav1.Time) {
 	all := []v1alpha1.Completion{{RevisionName: name, Time: now}}
 	for _, old := range r.status.Completions {
@@ -219,7 +225,7 @@ func (r *record) noteCompletion(name v1alpha1.RevisionName, now metav1.Time) {
 	r.status.Completions, r.status.Stable = all, &name
 }
 
-// clearStops forgets the stops of a revision, because it was completed.
+// clearStops removes the stops of a revision, because it was completed.
 func (r *record) clearStops(hash string) {
 	stops := r.status.Stops[:0:0]
 	for _, stop := range r.status.Stops {
@@ -230,7 +236,7 @@ func (r *record) clearStops(hash string) {
 	r.status.Stops = stops
 }
 
-// supersede marks the revisions as superseded that are under way, except for one.
+// supersede marks the revisions in progress as superseded, except for one.
 func (r *record) supersede(by string) {
 	for i := range r.status.Revisions {
 		if of := &r.status.Revisions[i]; of.Hash != by && of.Result == v1alpha1.ResultRolling {
@@ -239,7 +245,7 @@ func (r *record) supersede(by string) {
 	}
 }
 
-// forgetRevisions forgets the oldest that are over the limit and not needed.
+// forgetRevisions removes the oldest revisions over the limit that are not needed.
 func (r *record) forgetRevisions(limit int, needed func(hash string) bool) {
 	for i := len(r.status.Revisions) - 1; i > 0 && len(r.status.Revisions) > limit; i-- {
 		if !needed(r.status.Revisions[i].Hash) {

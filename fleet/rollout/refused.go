@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// recordBlocked notes who cannot be assigned the target, because the API server does not take the variant. Who goes ahead waits for that. All else
-// goes on: verdicts, what is taken back, new nodes, and the way back of everybody else.
+// recordBlocked records which members cannot be assigned the target, because the API server refuses the variant.
+// Members on the way ahead wait for that. Everything else goes on: verdicts, reverts, new nodes, and the rollback
+// of all other members.
 func (p *turn) recordBlocked(w *World) {
 	for m := range p.each {
 		if m.denied && m.class == Blocked && p.denied == "" {
@@ -17,7 +18,7 @@ func (p *turn) recordBlocked(w *World) {
 		return
 	}
 	for m := range p.each {
-		if m.node.Source == m.want && !m.superseded { // it has what it should
+		if m.node.Source == m.want && !m.superseded { // it already has what it should
 			continue
 		}
 		if m.lacks = w.RefusedVariants[variantOf(m.want)]; m.lacks == "" {
@@ -30,7 +31,8 @@ func (p *turn) recordBlocked(w *World) {
 	}
 }
 
-// missesStable reports whether the API server does not take the variant of the stable revision that the member should have.
+// missesStable reports whether the API server refuses the variant of the stable revision that the member should
+// have.
 func (p *turn) missesStable(w *World, m *member) bool {
 	words := w.RefusedVariants[variantOf(m.keep)]
 	if words != "" {
@@ -40,15 +42,16 @@ func (p *turn) missesStable(w *World, m *member) bool {
 	return words != ""
 }
 
-// variantOf is the name of the ConfigMap of an assignment.
+// variantOf returns the name of the ConfigMap of an assignment.
 func variantOf(source string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(source, Namespace+"/"), "/"+VariantKey)
 }
 
-// holds reports whether no member is sent ahead.
+// holds reports whether no member may go ahead.
 func (p *course) holds() bool { return p.doubt != "" || p.refused != "" && !p.target.completed }
 
-// refusal has the API server's message about what it does not take, and the pool needs. About a Node it has that where no other node moves.
+// refusal returns the API server's message about an object that the pool needs. A message about a Node is returned
+// only if no other node moves.
 func (p *turn) refusal() string {
 	words := cmp.Or(p.refused, p.missed)
 	if words == "" && !p.isMoving() && !finished(p) && !p.Spec.Rollout.Paused && p.doubt == "" && p.blocked.reason == "" && !p.starved {

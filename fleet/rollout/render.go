@@ -8,20 +8,21 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// target is the revision that a pool is at, or on its way to.
+// target is the revision that a pool has, or is on its way to.
 type target struct {
-	// There may be none: the spec has never been valid.
+	// there is false if the spec has never been valid.
 	there    bool
-	revision *Revision // nil: the nodes' own configuration
+	revision *Revision // nil for the nodes' own configuration
 	name     v1alpha1.RevisionName
 	attempt  int64
 	retry    Retry
-	// completed: it was once, so that no waves and no canary are needed to go there in the cohorts that have proven it; stable: it is what new nodes get.
+	// completed means that it was completed once, so that cohorts which have proven it need no waves and no canary.
+	// stable means that new nodes get it.
 	completed, stable bool
 	stopped           *v1alpha1.Stop
 }
 
-// localHash stands for the nodes' own configuration where a hash is asked for.
+// localHash is used as the hash of the nodes' own configuration.
 const localHash = "local"
 
 func targetHash(name v1alpha1.RevisionName) string {
@@ -31,39 +32,39 @@ func targetHash(name v1alpha1.RevisionName) string {
 	return name.Hash
 }
 
-// localName is that of the nodes' own configuration.
+// localName returns the name of the nodes' own configuration.
 func localName() v1alpha1.RevisionName { return v1alpha1.RevisionName{Local: true} }
 
-// text names the revision and the attempt, for people.
+// text returns the revision and the attempt, for people.
 func (t *target) text() string { return fmt.Sprintf("%s, attempt %d", t.name.Text(), t.attempt) }
 
-// aim is what a pool wants, and how far it has come. It is what [render] finds out.
+// aim is what a pool wants, and its progress. render returns it.
 type aim struct {
 	*Pool
 	membership
 	record
 	problems
 	target target
-	stable *Revision // nil: none is, or it is not there
+	stable *Revision // nil if there is none, or if it is not stored
 	begun  bool      // the rollout of this target begins now
 	clock  Clock
-	opened time.Time // when the wave was opened that the members are classified for
-	// wasSoaking: the wave had been proven when it was last looked at.
+	opened time.Time // when the open wave was opened
+	// wasSoaking means that the wave was already proven at the previous turn.
 	wasSoaking bool
 	unkept     []Revision
 }
 
-// problems are why the spec cannot be met.
+// problems has the reasons why the spec cannot be carried out.
 type problems struct {
 	invalid string // why the spec cannot be read
-	missing string // a layer that is not there
+	missing string // a layer that does not exist
 	unknown string // a layer that is not known yet
 	ignored string // fields of a layer that no kubelet knows
-	refused string // why the API server does not take what is needed to go ahead
-	unmade  bool   // the API server does not take the revision that is asked for, so that it cannot become the target
+	refused string // why the API server refuses what is needed to go ahead
+	unmade  bool   // the API server refuses the wanted revision, so it cannot become the target
 }
 
-// render finds the target of each pool, and its open wave.
+// render returns the target of each pool, and its open wave.
 func render(w *World, f *fleet) []aim {
 	aims := make([]aim, len(f.pools))
 	for i, p := range f.pools {
@@ -75,7 +76,8 @@ func render(w *World, f *fleet) []aim {
 	return aims
 }
 
-// render makes a revision of the layers, finds the one that is pinned, or stays at the last target where neither can be done.
+// render makes a revision from the layers or finds the pinned one. If neither is possible, it keeps the last
+// target.
 func (p *aim) render(w *World) {
 	var revision *Revision
 	revision, p.problems = p.wanted(w.Layers)
@@ -111,7 +113,8 @@ func (p *aim) readStable() {
 	}
 }
 
-// wanted is the revision that the spec asks for; nil is the nodes' own configuration, or none where there are problems.
+// wanted returns the revision that the spec asks for; nil means the nodes' own configuration, or none if there are
+// problems.
 func (p *Pool) wanted(layers map[Ref]Layer) (*Revision, problems) {
 	if p.fault != "" {
 		return nil, problems{invalid: p.fault}
@@ -125,13 +128,13 @@ func (p *Pool) wanted(layers map[Ref]Layer) (*Revision, problems) {
 		}
 		return nil, problems{invalid: fmt.Sprintf("spec.rollout.pin: there is no revision %d", pin.Revision)}
 	}
-	if p.layerFault != "" { // going back does not need what is left behind
+	if p.layerFault != "" { // a pin does not need the layers
 		return nil, problems{invalid: p.layerFault}
 	}
 	return p.compose(layers)
 }
 
-// compose makes a revision of the layers as they are now.
+// compose makes a revision from the current layers.
 func (p *Pool) compose(layers map[Ref]Layer) (*Revision, problems) {
 	r, found := Revision{Pool: p.Name, Base: p.Spec.Base, Cause: p.Cause, Layers: make([]RevisionLayer, 0, len(p.layers))}, problems{}
 	if r.Base == "" {
@@ -186,7 +189,7 @@ func (l *poolLayer) read(known Layer) (string, error) {
 	return patch, nil
 }
 
-// number is that of the revision with the same content, or the next one.
+// number returns the number of the stored revision with the same content, or the next number.
 func (p *Pool) number(hash string) int64 {
 	next := int64(1)
 	for i := range p.Revisions {
@@ -204,7 +207,7 @@ func (p *Pool) number(hash string) int64 {
 	return next
 }
 
-// aimAt makes a revision the target. The attempt never falls, because otherwise a stop could be undone by it, or a verdict missed.
+// aimAt makes a revision the target. The attempt never falls, because that could undo a stop, or hide a verdict.
 func (p *aim) aimAt(revision *Revision) {
 	t := target{there: true, revision: revision, name: localName(), attempt: 1}
 	if revision != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Refs are the layers that the pool names.
+// Refs returns the layers that the pool names.
 func (p *Pool) Refs() []Ref {
 	var refs []Ref
 	for i := range p.layers {
@@ -18,32 +18,34 @@ func (p *Pool) Refs() []Ref {
 	return refs
 }
 
-// IsVariantName says whether a ConfigMap is named as a variant is: pool-POOL-HASH. That proves nothing of who made it.
+// IsVariantName reports whether a ConfigMap has the name of a variant: pool-POOL-HASH. That does not prove who
+// made it.
 func IsVariantName(name string) bool {
 	pool, is := strings.CutPrefix(name, variantPrefix)
 	i := strings.LastIndexByte(pool, '-')
 	return is && i > 0 && isHash(pool[i+1:])
 }
 
-// IsVariantOf says whether a ConfigMap is named as a variant of this pool is.
+// IsVariantOf reports whether a ConfigMap has the name of a variant of this pool.
 func IsVariantOf(pool, name string) bool {
 	hash, is := strings.CutPrefix(name, variantPrefix+pool+"-")
 	return is && isHash(hash)
 }
 
-// IsRevisionOf says whether a ControllerRevision is named as a revision of this pool is.
+// IsRevisionOf reports whether a ControllerRevision has the name of a revision of this pool.
 func IsRevisionOf(pool, name string) bool {
 	hash, is := strings.CutPrefix(name, pool+"-")
 	return is && isHash(hash)
 }
 
-// isHash reports whether a text is written as shortHash writes one. Other tools end names with ten characters, too: kubectl and kustomize with letters that are
-// mostly no hex digits, people with words such as "production".
+// isHash reports whether a text has the form of shortHash. Names from other tools also end with ten characters:
+// those of kubectl and kustomize mostly contain letters that are not hex digits, and users choose words such as
+// "production".
 func isHash(text string) bool {
 	return len(text) == hashLength && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Named are the variants that nodes have been assigned, by the names of their ConfigMaps.
+// Named returns the variants that are assigned to nodes, by the names of their ConfigMaps.
 func Named(nodes []Node) []string {
 	named, names := map[string]bool{}, []string{}
 	for i := range nodes {
@@ -58,8 +60,8 @@ func Named(nodes []Node) []string {
 	return names
 }
 
-// Repair gives the variants that nodes have been assigned, that are not as they should be, and that a kept revision can be rendered to again. A
-// node that comes back without its checkpoints would find nothing there.
+// Repair returns the variants that are assigned to nodes, that are deleted or changed, and that a stored revision
+// can render again. Otherwise a node that comes back without its checkpoints would find nothing.
 func Repair(w World) []Variant {
 	if len(w.Broken) == 0 {
 		return nil
@@ -79,7 +81,7 @@ func Repair(w World) []Variant {
 	return repaired
 }
 
-// repair renders what the nodes that there are would get, as far as it is wanted. What it has rendered is wanted no longer.
+// repair renders the wanted variants of the existing nodes, and removes them from wanted.
 func (r *Revision) repair(nodes []Node, wanted map[string]bool) []Variant {
 	var repaired []Variant
 	v, seen := newVariants(r), map[uint32]bool{}

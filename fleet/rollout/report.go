@@ -20,12 +20,13 @@ const (
 	revisionLimit = 50
 )
 
-// report makes the plan: what to do, the status and events that say so, and what this process is to remember.
+// report makes the plan: the actions, the status and events that describe them, and what this process must
+// remember.
 func report(w *World, f *fleet, chosen *choice) Plan {
 	plan := Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Budgets: map[string]v1alpha1.KubeletRolloutBudgetStatus{}, Clocks: w.Clocks,
 		Variants: chosen.variants, Writes: chosen.writes, Drains: chosen.drains, Seen: f.memory(), Gone: f.gone}
 	if !w.Synced {
-		return plan // what is not known is not reported
+		return plan // nothing is reported from an incomplete world
 	}
 	plan.Budgets, plan.Clocks = reportBudgets(w.Now, chosen.budgets), map[string]Clock{}
 	for i := range chosen.pools {
@@ -49,7 +50,7 @@ func report(w *World, f *fleet, chosen *choice) Plan {
 	return plan
 }
 
-// report says in the pool's status what there is.
+// report updates the pool's status.
 func (p *turn) report(w *World, f *fleet) {
 	s, now := &p.status, metav1.NewTime(w.Now)
 	if p.unknown == "" {
@@ -70,7 +71,7 @@ func (p *turn) report(w *World, f *fleet) {
 	p.set(v1alpha1.ConditionStalled, stalledCondition(p, tampered), w.Now)
 }
 
-// Tells is the event on the Node that a write is worth; without a reason none.
+// Tells returns the Event on the Node for a write; no reason means no Event.
 func (w *Write) Tells() (reason, message string, warning bool) {
 	switch {
 	case w.Source != "":
@@ -78,12 +79,12 @@ func (w *Write) Tells() (reason, message string, warning bool) {
 	case w.Why == WhyDrain:
 		return EventPoolDrains, fmt.Sprintf("pool %s drains the node for revision %s", w.Pool, w.Drain.Hash), false
 	case w.Why == WhyUndrain && w.Drain.Over != "":
-		return EventPoolDrainEnded, fmt.Sprintf("pool %s drained the node in vain for revision %s: %s", w.Pool, w.Drain.Hash, w.Drain.Over), true
+		return EventPoolDrainEnded, fmt.Sprintf("pool %s drained the node without effect for revision %s: %s", w.Pool, w.Drain.Hash, w.Drain.Over), true
 	}
 	return "", "", false
 }
 
-// waveStatus has times of every half minute only, so that time alone costs few writes.
+// waveStatus returns times in steps of half a minute, so that passing time causes few writes.
 func (p *course) waveStatus() *v1alpha1.WaveStatus {
 	if p.clock.Wave == 0 {
 		return nil
@@ -100,7 +101,7 @@ func (c *crew) nodeCounts(conflicts, unavailable int) v1alpha1.NodeCounts {
 		Conflict: int32(conflicts), Unsupervised: of(Unsupervised), Leaving: of(Leaving)}
 }
 
-// unavailableNow leaves out those that are only about to be assigned.
+// unavailableNow returns the unavailable members, without those that are only assigned in this turn.
 func (p *turn) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
@@ -117,7 +118,7 @@ func (c *crew) memberOf(w *Write) *member {
 	return &c.members[slices.IndexFunc(c.members, func(m member) bool { return m.node.UID == w.UID })]
 }
 
-// cohortStatus has the biggest ones.
+// cohortStatus returns the biggest cohorts.
 func (c *crew) cohortStatus() []v1alpha1.CohortStatus {
 	var all []v1alpha1.CohortStatus
 	for i := range c.cohorts {
@@ -132,8 +133,8 @@ func (c *crew) cohortStatus() []v1alpha1.CohortStatus {
 	return all[:min(len(all), cohortLimit)]
 }
 
-// reportFailures keeps what failed by uid, in the kubelet's own words, because the node may be gone later. One that is over makes
-// room for a newer one; one that still stands does not, so that the same world is told once.
+// reportFailures records failures by uid, with the kubelet's message, because the node may be gone later. A
+// failure that is over makes room for a newer one; one that still stands does not, so that it is reported once.
 func (p *course) reportFailures(all *fleet, now metav1.Time) {
 	known := len(p.status.Failures)
 	stands := make([]bool, known)
@@ -174,8 +175,8 @@ func (p *course) reportFailures(all *fleet, now metav1.Time) {
 	p.status.Failures = append(newer[:min(len(newer), max(0, failureLimit-len(kept)))], kept...)
 }
 
-// reportRevisions keeps what became of the newest revisions, and of the target, the stable one and those that nodes have. Of these at most
-// revisionLimit.
+// reportRevisions records the results of the newest revisions, of the target and the stable revision, and of at
+// most revisionLimit revisions that nodes have.
 func (p *course) reportRevisions(f *fleet, now metav1.Time) {
 	if !p.target.there || p.target.revision == nil {
 		p.supersede("")
@@ -204,7 +205,7 @@ func (p *course) reportRevisions(f *fleet, now metav1.Time) {
 	boundProofs(p.status.Revisions, hash)
 }
 
-// forgetOld keeps the revisions that are needed, and the newest.
+// forgetOld keeps the revisions that are needed, and the newest ones.
 func (p *aim) forgetOld(f *fleet) {
 	limit := 10
 	if l := p.Spec.RevisionHistoryLimit; l != nil {
@@ -222,7 +223,7 @@ func (p *aim) forgetOld(f *fleet) {
 	p.forgetRevisions(revisionLimit, func(hash string) bool { return hash == stable || hash == before })
 }
 
-// assignedHashes are the revisions of the pool that nodes have been assigned.
+// assignedHashes returns the revisions of the pool that are assigned to nodes.
 func (p *aim) assignedHashes(f *fleet) map[string]bool {
 	hashes := map[string]bool{}
 	for _, i := range p.marked {
@@ -233,7 +234,7 @@ func (p *aim) assignedHashes(f *fleet) map[string]bool {
 	return hashes
 }
 
-// poolEvents say what has happened since the status before, so that the same world tells nothing twice.
+// poolEvents returns Events for what has changed since the previous status, so that nothing is reported twice.
 func poolEvents(p *turn) (events []Event) {
 	say := func(warning bool, reason, text string) {
 		events = append(events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: message(text)})
@@ -267,7 +268,7 @@ func poolEvents(p *turn) (events []Event) {
 	return events
 }
 
-// keepProofs notes in which cohorts the target is proven now. It is the stable revision.
+// keepProofs records in which cohorts the target, which is the stable revision, is proven now.
 func (p *course) keepProofs(of *v1alpha1.RevisionStatus, now metav1.Time) {
 	for m := range p.each {
 		if m.class == Proven && m.node.Source == m.want && m.node.Ready && !m.seen.Upgraded {
@@ -276,7 +277,7 @@ func (p *course) keepProofs(of *v1alpha1.RevisionStatus, now metav1.Time) {
 	}
 }
 
-// inhabited reports whether a member is in the cohort now.
+// inhabited reports whether the cohort has members now.
 func (c *crew) inhabited(at proof) bool {
 	return slices.ContainsFunc(c.members, func(m member) bool { return at == m.node.cohortWith(m.want) || at == m.node.assignedIn() })
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// hashLength is how many characters name a revision or a variant.
+// hashLength is the number of characters of the hash in a name.
 const hashLength = 10
 
-// Revision is base and layers, whatever the members are. It is kept whole, so that the stable one, a pin and an undo need nothing else.
+// Revision is base and layers, independent of the members. It is stored whole, so that the stable revision, a pin
+// and an undo need nothing else.
 type Revision struct {
 	Pool   string          `json:"pool"`
 	Number int64           `json:"number"`
@@ -22,11 +23,12 @@ type Revision struct {
 	Base   v1alpha1.Base   `json:"base"`
 	Layers []RevisionLayer `json:"layers"`
 	Cause  string          `json:"cause,omitempty"`
-	// Tampered: what is kept is not what its name says.
+	// Tampered means that the stored content does not match the name.
 	Tampered bool `json:"-"`
 }
 
-// RevisionLayer is a layer of a revision. Name, From and ResourceVersion are for people, and no content.
+// RevisionLayer is a layer of a revision. Name, From and ResourceVersion are for people, and not part of the
+// content.
 type RevisionLayer struct {
 	Name            string          `json:"name"`
 	From            string          `json:"from"`
@@ -37,16 +39,16 @@ type RevisionLayer struct {
 	selector nodeSelector
 }
 
-// ObjectName is that of the ControllerRevision.
+// ObjectName returns the name of the ControllerRevision.
 func (r *Revision) ObjectName() string { return r.Pool + "-" + r.Hash }
 
-// Data is what a ControllerRevision keeps.
+// Data returns the data of the ControllerRevision.
 func (r *Revision) Data() ([]byte, error) {
 	text, err := canonical(r)
 	return []byte(text), err
 }
 
-// ReadRevision reads what a ControllerRevision keeps, and compares it with its name.
+// ReadRevision decodes the data of a ControllerRevision, and compares it with its name.
 func ReadRevision(pool, name string, data []byte) Revision {
 	r := Revision{}
 	if err := json.Unmarshal(data, &r); err != nil || r.Pool != pool || r.ObjectName() != name || r.Number < 1 {
@@ -63,7 +65,7 @@ func ReadRevision(pool, name string, data []byte) Revision {
 	return r
 }
 
-// revisionHash names the content: base, and each layer's patch with the nodes that get it, in their order.
+// revisionHash returns the hash of the content: base, and each layer's patch with its selector, in order.
 func revisionHash(base v1alpha1.Base, layers []RevisionLayer) string {
 	text := make([]byte, 0, 512)
 	text = append(text, `{"base":`...)
@@ -83,21 +85,22 @@ func shortHash(text []byte) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Variant is what a node with a given set of layers gets of a revision: an immutable ConfigMap.
+// Variant is what a node with a given set of layers gets from a revision: an immutable ConfigMap.
 type Variant struct {
 	Pool string
-	// Name is that of the ConfigMap, Key its only key.
+	// Name is the name of the ConfigMap, Key its only key.
 	Name, Key string
 	Payload   string
 }
 
-// variantPrefix is what the names of variants begin with.
+// variantPrefix is the prefix of the names of variants.
 const variantPrefix = "pool-"
 
 // VariantKey is the key of a variant's ConfigMap.
 const VariantKey = "kubelet"
 
-// Tampered says whether a ConfigMap is not what its name says: its content, without what is for people, has to give the hash.
+// Tampered reports whether a ConfigMap's content, without the parts for people, does not match the hash in its
+// name.
 func Tampered(pool, name string, data map[string]string) bool {
 	var e envelope
 	if len(data) != 1 || json.Unmarshal([]byte(data[VariantKey]), &e) != nil || e.Kind != envelopeKind || e.APIVersion != envelopeVersion {
@@ -139,7 +142,8 @@ type envelopeLayer struct {
 
 var errTooLarge = errors.New("what a node with all layers would get is larger than 1 MiB")
 
-// checkSize refuses a revision that is too large: a node may match all layers, so all of them together have to fit into one ConfigMap.
+// checkSize refuses a revision that is too large: a node may match all layers, so all of them together must fit
+// into one ConfigMap.
 func (r *Revision) checkSize() error {
 	size := 1024
 	for i := range r.Layers {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// slots is how many of the members may be unavailable: at least 1, unless the spec says 0.
+// slots returns how many of the members may be unavailable: at least 1, unless the spec says 0.
 func (r *rules) slots(members int) int {
 	a := r.maxUnavailable
 	if a.value == 0 {
@@ -16,10 +16,10 @@ func (r *rules) slots(members int) int {
 	return max(1, a.of(members))
 }
 
-// slots is how many of the members may be unavailable.
+// slots returns how many of the members may be unavailable.
 func (p *course) slots() int { return p.rules.slots(p.count.members) }
 
-// room is how many more nodes the target may reach now.
+// room returns how many more nodes the target may reach now.
 func (p *course) room(why Why) int {
 	if why == WhyRollback || why == WhyLate {
 		return rate
@@ -27,8 +27,9 @@ func (p *course) room(why Why) int {
 	return min(p.goal-p.count.placed, rate)
 }
 
-// admits reports whether the cohort of a member has room for it: one that has not proven the target has at most one node at risk. A node that is not
-// Ready is not tried beside another one that is not, because they may come back together.
+// admits reports whether the cohort of a member has room for it: a cohort that has not proven the target has at
+// most one node at risk. A member that is not Ready is not tried while another one is not, because they may come
+// back together.
 func (c *crew) admits(m *member) bool {
 	k := &c.cohorts[m.cohort]
 	return c.vouched(m) || k.atRisk == 0 && (m.node.Ready || k.dead == 0)
@@ -37,14 +38,14 @@ func (c *crew) admits(m *member) bool {
 // vouched reports whether the cohort of a member has proven the target, now or before.
 func (c *crew) vouched(m *member) bool { return m.trusted || c.cohorts[m.cohort].proven > 0 }
 
-// mayBegin reports whether there is room in the wave for a member that waits for its pods to be let go on with it.
+// mayBegin reports whether the wave has room for the approval of a member that waits for its pods.
 func (p *course) mayBegin(m *member) bool {
 	c := &p.cohorts[m.cohort]
 	isOne := p.vouched(m) || c.atRisk-c.idle <= 0
 	return p.slots() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 
-// letBegin counts one that is let go on.
+// letBegin counts a member whose change is approved.
 func (c *crew) letBegin(m *member) {
 	c.cohorts[m.cohort].idle--
 	if m.inWaves {
@@ -54,7 +55,7 @@ func (c *crew) letBegin(m *member) {
 
 // move assigns the target to candidates, as far as there is room.
 func (p *turn) move(l *sharedLimits, why Why, candidate func(*member) bool) {
-	outside := why == WhyAdvance && p.target.completed // who is not Ready is in no wave, and goes back too
+	outside := why == WhyAdvance && p.target.completed // a member that is not Ready is in no wave, and also goes back
 	if p.room(why) <= 0 && !outside || p.slots() == 0 {
 		p.starved = p.starved || p.room(why) > 0
 		return
@@ -91,23 +92,24 @@ func (p *turn) move(l *sharedLimits, why Why, candidate func(*member) bool) {
 	}
 }
 
-// isRollback reports whether it goes to what was completed before, whether its own cohort has or not.
+// isRollback reports whether the pool goes to what was completed before, in any cohort.
 func (p *aim) isRollback(why Why) bool {
 	return why == WhyRollback || why == WhyAdvance && p.target.completed
 }
 
-// left is how many more members may become unavailable. On the way back only those count that change, or have what is left: a node that died of
-// something else holds up no other. And one at a time may always go back.
+// left returns how many more members may become unavailable. On the way back only members count that change, or
+// have what is abandoned: a node that failed for another reason does not delay others. And one at a time may
+// always go back.
 func (p *turn) left(why Why) int {
 	if !p.isRollback(why) {
 		return p.slots() - p.count.unavailable
 	}
 	taken, underway, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
 	for m := range p.each {
-		if m.isDead { // it will not answer, and is not waited for
+		if m.isDead { // it will not answer, so the pool does not wait for it
 			continue
 		}
-		if m.trusted && m.longIll(&p.rules) && spared > 0 { // one's own death is its own
+		if m.trusted && m.longIll(&p.rules) && spared > 0 { // one failed node is no sign of a bad revision
 			spared--
 			continue
 		}
@@ -126,8 +128,9 @@ func (p *turn) left(why Why) int {
 	return p.slots() - taken
 }
 
-// hasSlot reports whether there is room for one more, or the member takes none, because it is NotReady or cordoned. One that changes already holds its
-// own, as long as no more do than may. Of control planes one is away at a time, whatever it is away for.
+// hasSlot reports whether one more member may become unavailable, or the member takes no slot, because it is
+// NotReady or cordoned. A member that changes already has a slot, as long as not too many do. Only one control
+// plane may be unavailable at a time, for whatever reason.
 func (p *course) hasSlot(l *sharedLimits, m *member, left int) bool {
 	switch {
 	case !m.unavailable:
@@ -146,8 +149,9 @@ func (c *crew) countAtRisk(m *member) {
 	c.cohorts[m.cohort].atRisk++
 }
 
-// candidates are those who may be moved, in their order: first who is on a revision that is superseded or has failed, then the cohorts
-// without proof, then the domain in use, and one domain after the other, then by a hash, so that no node is always the first.
+// candidates returns the members that may be moved, in order: first those with a superseded or failed revision,
+// then cohorts without proof, then the domain in use, then one domain after the other, and finally by a hash, so
+// that it is not always the same node that is first.
 func (c *crew) candidates(p *aim, g *gate, candidate func(*member) bool) []*member {
 	type ranked struct {
 		m            *member

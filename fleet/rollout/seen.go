@@ -10,10 +10,11 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// goneLimit is how many vanished nodes are remembered: more than it takes to stop all pools that anybody will ever have.
+// goneLimit limits the vanished nodes that are remembered. It is more than is needed to stop all pools of a large
+// cluster.
 const goneLimit = 256
 
-// remember brings what this process remembers of each node up to date, and finds out who vanished.
+// remember updates what this process remembers of each node, and finds the nodes that vanished.
 func (f *fleet) remember(w *World) {
 	f.seen = make([]Seen, len(f.nodes))
 	known := 0
@@ -32,7 +33,8 @@ func (f *fleet) remember(w *World) {
 	f.forgetGone()
 }
 
-// missNodes finds out who vanished. A node may only not be known yet while the caches are not synced, so it stays remembered.
+// missNodes finds the nodes that vanished. While the caches are not synced, a missing node may only be unknown, so
+// it stays remembered.
 func (f *fleet) missNodes(w *World) {
 	there := make(map[types.UID]bool, len(f.nodes))
 	for _, n := range f.nodes {
@@ -51,7 +53,7 @@ func (f *fleet) missNodes(w *World) {
 	}
 }
 
-// forgetGone keeps those that are about the target of a pool, in an order that is always the same.
+// forgetGone keeps the vanished nodes that concern the target of a pool, in a fixed order.
 func (f *fleet) forgetGone() {
 	f.gone = slices.DeleteFunc(f.gone, func(g Gone) bool {
 		i, is := f.pool(g.Retry.Pool)
@@ -66,7 +68,7 @@ func (f *fleet) forgetGone() {
 	f.gone = f.gone[:min(len(f.gone), goneLimit)]
 }
 
-// memory is what this process is to remember of each node.
+// memory returns what this process must remember of each node.
 func (f *fleet) memory() map[types.UID]Seen {
 	all := make(map[types.UID]Seen, len(f.nodes)+len(f.absent))
 	for uid, s := range f.absent {
@@ -78,7 +80,8 @@ func (f *fleet) memory() map[types.UID]Seen {
 	return all
 }
 
-// vanishedAtRisk reports whether a node that is gone was at risk. A healthy node that was marked for removal before it went was not.
+// vanishedAtRisk reports whether a node that is gone was at risk. A healthy node that was marked for removal
+// before does not count.
 func (s *Seen) vanishedAtRisk() bool {
 	switch s.Phase {
 	case Failed:
@@ -89,7 +92,7 @@ func (s *Seen) vanishedAtRisk() bool {
 	return false
 }
 
-// look is what is remembered of a node after another look at it.
+// look returns what is remembered of a node after it was read again.
 func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Duration) Seen {
 	known, answer := s.Name != "", elapsed
 	if !known || s.Retry != n.Retry || s.Mark != n.Mark {
@@ -118,21 +121,21 @@ func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Du
 	return s
 }
 
-// assigned begins the account of another assignment.
+// assigned resets what is remembered for a new assignment.
 func (s Seen) assigned(n *Node, known bool) Seen {
 	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, WasReady: !n.Mark.NotReady, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst,
 		Asks: s.Asks, AsksFor: s.AsksFor, Relabelled: s.Relabelled, Restless: s.Restless}
 	if known {
 		began.AwayFor = s.AwayFor
-		if s.Source == n.Source { // only whose it is has changed
+		if s.Source == n.Source { // only its owner has changed
 			began.Runs, began.Running, began.Minor, began.Upgraded, began.Upheld = s.Runs, s.Running, s.Minor, s.Upgraded, s.Upheld
 		}
 	}
 	return began
 }
 
-// lookAtRun counts for how long a node has run what it has. What a node runs that is seen for the first time it has run for a trial at least, unless it
-// says that it began a moment ago.
+// lookAtRun counts how long a node has run what it has. A node that is seen for the first time counts as having
+// run it for a trial, unless it reports that it began a moment ago.
 func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) {
 	running := runs(n)
 	switch {
@@ -148,10 +151,11 @@ func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) 
 	s.Runs = running
 }
 
-// veryLong is longer than any time that is waited for.
+// veryLong is longer than anything waits.
 const veryLong = 1 << 60 * time.Nanosecond
 
-// lookAtKubelet notes another kubelet: what a node has proven under one kubelet it has not proven under the next before that has run it for a while.
+// lookAtKubelet records an upgrade of the kubelet: a proof under the old kubelet counts for the new one only after
+// that has run for a while.
 func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
 	switch {
 	case s.Minor != "" && s.Minor != n.Minor:
@@ -165,15 +169,17 @@ func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
 	}
 }
 
-// forgives is how many times longer than it was ill a node has to be well until that is forgotten. One that is ill every now and then is ill.
+// forgives is how many times longer than its illness a node must be well until that is forgotten. A node that is
+// occasionally ill counts as ill.
 const forgives = 4
 
-// lookAtIllness counts for how long a node is ill: one that was not Ready when it was assigned is not ill of what it was assigned.
+// lookAtIllness counts how long a node has been ill. For a node that was not Ready at the assignment, that is not
+// the cause.
 func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
 	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
 	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady || environment)
 	ill := unwell || n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack && n.Observed == n.Mark.Assignment
-	goes := n.Leaving && !s.Ill && ailment(n) == reasonNotReady // it said so when it became ill: a host that shuts down
+	goes := n.Leaving && !s.Ill && ailment(n) == reasonNotReady // the node reported it when it became ill: its host shuts down
 	switch {
 	case !ill, !known, goes:
 		s.AsideFirst = aside

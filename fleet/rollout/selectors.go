@@ -10,11 +10,12 @@ import (
 // label is one label of a node.
 type label struct{ key, value string }
 
-// selectors find the pools that may select a node without asking all of them: most pools ask for one value of one label.
+// selectors finds the pools that may select a node without testing all of them, because most pools require one
+// value of one label.
 type selectors struct {
 	pools []*Pool
-	of    map[label][]int // indexes of pools, by a label that each of them asks for
-	rest  []int           // of those that ask in other ways
+	of    map[label][]int // indexes of pools, by a label that each of them requires
+	rest  []int           // the other pools
 }
 
 func indexSelectors(pools []*Pool) selectors {
@@ -29,7 +30,7 @@ func indexSelectors(pools []*Pool) selectors {
 	return s
 }
 
-// onlyValue is a label with a value that every node has to have that a selector takes.
+// onlyValue returns a label with a value that a selector requires of every node.
 func onlyValue(s labels.Selector) (one label, is bool) {
 	requirements, _ := s.Requirements()
 	for _, r := range requirements {
@@ -60,15 +61,15 @@ func (s *selectors) selecting(n *Node, f func(i int)) {
 	}
 }
 
-// ownerOf is the pool with the highest priority of those that select a node, or one of them at a tie.
+// ownerOf returns the pool with the highest priority of those that select a node, or one of them at a tie.
 func (s *selectors) ownerOf(n *Node) (owner int, tie bool) {
-	owner = nobody
+	owner = unowned
 	if n.Labels[PoolLabel] == "none" {
-		return nobody, false
+		return unowned, false
 	}
 	s.selecting(n, func(i int) {
 		switch {
-		case owner == nobody || s.pools[i].Spec.Priority > s.pools[owner].Spec.Priority:
+		case owner == unowned || s.pools[i].Spec.Priority > s.pools[owner].Spec.Priority:
 			owner, tie = i, false
 		case s.pools[i].Spec.Priority == s.pools[owner].Spec.Priority:
 			tie = true
@@ -77,7 +78,7 @@ func (s *selectors) ownerOf(n *Node) (owner int, tie bool) {
 	return owner, tie
 }
 
-// claimants names the pools of a priority that select a node.
+// claimants returns the names of the pools of a priority that select a node.
 func (s *selectors) claimants(n *Node, priority int32) (names []string) {
 	s.selecting(n, func(i int) {
 		if p := s.pools[i]; p.Spec.Priority == priority {

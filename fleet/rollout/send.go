@@ -20,10 +20,11 @@ func (p *turn) assign(m *member, why Why, source string) {
 	w.Source, w.Mark, w.Retry = source, Mark{p.Name, source, p.target.attempt, !m.node.Ready}, Retry{p.Name, hash, p.target.attempt}
 }
 
-// otherHash stands for what is no revision of the pool's: a person's, or one that is not kept any more.
+// otherHash stands for anything that is not a stored revision of the pool: a user's configuration, or a revision
+// that was removed.
 const otherHash = "other"
 
-// hashOf is the revision that a source is of.
+// hashOf returns the revision of a source.
 func (p *aim) hashOf(m *member, source string) string {
 	switch {
 	case source == nodev1.Local:
@@ -49,7 +50,7 @@ func (p *turn) write(m *member, why Why) *Write {
 // approve lets a node make the change that it holds for its pods.
 func (p *turn) approve(m *member, why Why) { p.write(m, why).Consent = m.node.Asks.WithAny() }
 
-// send takes the most urgent writes of all pools, with the variants that they name.
+// send returns the most urgent writes of all pools, with the variants that they name.
 func (c *choice) send(w *World, f *fleet, lifted []Write) {
 	all := slices.Clone(lifted)
 	for i := range c.pools {
@@ -70,7 +71,7 @@ func (c *choice) send(w *World, f *fleet, lifted []Write) {
 				c.variants.need(one.Source, p.target.revision, m.wantMask)
 			case m.keep:
 				c.variants.need(one.Source, p.stable, m.keepMask)
-			} // what a node runs it need not find
+			} // the API server need not have what a node already runs
 		}
 	}
 }

@@ -44,7 +44,8 @@ func (c *crew) tally(p *aim, denied map[types.UID]string) {
 	c.straight = count.inWaves == 0 && (p.target.completed || count.touched == 0)
 }
 
-// tallyBackward counts those that what they have may have made NotReady, as long as they may get what was completed before.
+// tallyBackward counts members that may have become NotReady because of what they have, as long as they can get
+// what was completed before.
 func (c *crew) tallyBackward(p *aim) {
 	for m := range c.each {
 		if !p.target.completed || m.class != Old || m.node.Ready || m.node.Retry.Pool != p.Name {
@@ -56,7 +57,8 @@ func (c *crew) tallyBackward(p *aim) {
 	}
 }
 
-// isTouched reports whether the change is about a member that can have it, now or later. What no node has run is not completed.
+// isTouched reports whether the change concerns a member that can have it, now or later. A revision that no node
+// has run is not completed.
 func (m *member) isTouched() bool {
 	switch m.class {
 	case Leaving, Unsupervised, Manual:
@@ -65,13 +67,14 @@ func (m *member) isTouched() bool {
 	return !m.begun || m.superseded
 }
 
-// longIll reports whether it was Ready when it was assigned what it has, and is not for longer than the pool allows.
+// longIll reports whether a member was Ready at the assignment, and has not been Ready for longer than the pool
+// allows.
 func (m *member) longIll(r *rules) bool {
 	return !m.node.Ready && m.seen.Ill && m.seen.IllFor >= r.unreadyAfter
 }
 
-// isInWaves reports whether the waves bound a member. They do not bound the way back to what its cohort has completed, nor a member that has had what it
-// should have of another revision, and so has nothing to prove.
+// isInWaves reports whether the waves limit a member. They do not limit a rollback to what its cohort has
+// completed, nor a member that has the same variant from another revision, and so has nothing to prove.
 func (p *aim) isInWaves(m *member) bool {
 	if p.target.completed && (m.trusted || !m.begun && p.failedIn(m)) {
 		return false
@@ -79,7 +82,8 @@ func (p *aim) isInWaves(m *member) bool {
 	return !m.begun || m.superseded || m.node.recorded(p.Name, p.target.retry.Hash)
 }
 
-// tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
+// tallyProgress counts a member that can be updated. A member whose PATCH the API server refuses is named, and
+// delays nothing.
 func (c *crew) tallyProgress(p *aim, m *member) {
 	count := &c.count
 	if m.isDead && m.class != Failed && m.class != Old {
@@ -96,7 +100,7 @@ func (c *crew) tallyProgress(p *aim, m *member) {
 			count.away++
 			return
 		}
-		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it does not hold up the others forever
+		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it does not delay the others forever
 			return
 		}
 	case Late:
@@ -147,10 +151,10 @@ func (c *crew) tallyWave(m *member, k *cohort) {
 	}
 }
 
-// tallyRisk counts what a member that has the target tells of its cohort.
+// tallyRisk counts what a member with the target shows about its cohort.
 func (c *crew) tallyRisk(m *member, k *cohort) {
 	switch {
-	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, without being asked
+	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // a node that waits for its pods begins automatically when they end
 		k.atRisk++
 	case m.class != Proven:
 	case !m.seen.Upgraded && (m.trusted || m.node.Ready):
@@ -166,8 +170,8 @@ func (c *crew) tallyRisk(m *member, k *cohort) {
 	}
 }
 
-// tallyFormer counts a member that was relabelled in the middle: it is still at risk with the variant of the target that it should have no more. One
-// that waits for its pods begins with that as soon as they end.
+// tallyFormer counts a member that was relabelled during the change: it is still at risk with the target's variant
+// for its old labels. If it waits for its pods, it begins with that when they end.
 func (c *crew) tallyFormer(p *aim, m *member) {
 	n := m.node
 	if m.isDead || n.Source == m.want || !p.judges(n) || !n.Mark.Records(n.Source) || !(m.begun && m.class != Proven || m.seen.Phase == Waiting) {
@@ -188,7 +192,7 @@ func (c *crew) tallyFormer(p *aim, m *member) {
 	}
 }
 
-// mayGoOn reports whether the controller has let it begin, by a drain or an approval.
+// mayGoOn reports whether the controller has allowed it to begin, by a drain or an approval.
 func (m *member) mayGoOn() bool {
 	given, _ := m.node.Asks.GivenBy(m.node.Consent)
 	return m.node.Draining || given

@@ -17,27 +17,28 @@ const (
 	proofsLimit = 256 // of all of a pool, so that its status stays small
 )
 
-// proof is a cohort for which a revision was proven: the kubelet's minor version, the architecture, and what these nodes get of it.
+// proof is a cohort for which a revision was proven: the kubelet's minor version, the architecture, and the nodes'
+// variant of the revision.
 type proof struct{ minor, arch, source string }
 
-// cohortWith is the cohort of a node that has source.
+// cohortWith returns the cohort of a node with source.
 func (n *Node) cohortWith(source string) proof { return proof{n.Minor, n.Arch, source} }
 
-// assignedIn is the cohort of a node with what it has been assigned.
+// assignedIn returns the cohort of a node with its current assignment.
 func (n *Node) assignedIn() proof { return n.cohortWith(n.Mark.Assignment) }
 
-// at is the cohort of one that vanished.
+// at returns the cohort of a node that vanished.
 func (g *Gone) at() proof { return proof{g.Minor, g.Arch, g.Assignment} }
 
-// isLocal reports whether it is about the nodes' own configuration.
+// isLocal reports whether the proof is for the nodes' own configuration.
 func (at proof) isLocal() bool { return at.source == nodev1.Local }
 
-// text is how a status names the cohort.
+// text returns the cohort in the form that a status has.
 func (at proof) text(pool string) string {
 	return escaped(at.minor) + "/" + escaped(at.arch) + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
 }
 
-// escaped makes words safe, because a kubelet may say what it likes of its version and its architecture.
+// escaped makes text from a node safe, because a kubelet can report any version and architecture.
 func escaped(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "%", "%25"), "/", "%2F")
 }
@@ -46,7 +47,7 @@ func unescaped(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "%2F", "/"), "%25", "%")
 }
 
-// readProof reads what text has written.
+// readProof decodes the result of text.
 func readProof(pool, text string) (at proof, is bool) {
 	words := strings.Split(text, "/")
 	if len(words) != 3 {
@@ -55,7 +56,8 @@ func readProof(pool, text string) (at proof, is bool) {
 	return proof{unescaped(words[0]), unescaped(words[1]), sourceOf(variantPrefix + pool + "-" + words[2])}, true
 }
 
-// boundProofs forgets proofs and failures of the oldest revisions, which need a canary then. Those of the target stay.
+// boundProofs removes proofs and failures of the oldest revisions, which then need a canary. Those of the target
+// stay.
 func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 	proofs, failures := proofsLimit, 2*failureLimit
 	for i := range revisions {
@@ -73,9 +75,9 @@ func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 	}
 }
 
-// findStable finds again what ran where the pool has no status: it was made again, or restored. Absence of a status does not say that nothing ever ran.
-// What was completed is a kept revision that members have proven and none has failed: the newest that all nodes have that could have it,
-// or, in the middle of a rollout, the oldest.
+// findStable finds the stable revision of a pool without status, which was created again or restored. A missing
+// status does not mean that nothing ever ran. The stable revision is a stored revision that members have proven
+// and none has failed: the newest one that all nodes have that could have it or, during a rollout, the oldest.
 func (p *aim) findStable(w *World, f *fleet) {
 	if p.Status.Target != nil || p.Status.Stable != nil || !w.Synced {
 		return
@@ -108,8 +110,9 @@ func (p *aim) findStable(w *World, f *fleet) {
 	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
 }
 
-// ranOf reports whether members have been assigned a revision and have proven it; whole: all that could have it have what it gives them. One that has
-// failed at it has only its own trouble then; otherwise nothing was completed.
+// ranOf reports whether members have been assigned a revision and have proven it. whole reports whether all
+// members that could have it do; then a failed member counts as an exception. Otherwise a failure means that the
+// revision was not completed.
 func (p *aim) ranOf(f *fleet, r *Revision) (runs, whole bool) {
 	v := newVariants(r)
 	whole, failed, bare := true, false, false
@@ -132,7 +135,8 @@ func (p *aim) ranOf(f *fleet, r *Revision) (runs, whole bool) {
 	return runs && !(failed && (!whole || bare)), whole
 }
 
-// Before is the revision that was completed before the target of a pool, which an undo goes back to; nil: there is none that is kept.
+// Before returns the revision that was completed before the target of a pool, which an undo goes back to; nil if
+// none is stored.
 func (p *Pool) Before() *Revision {
 	for _, c := range p.Status.Completions {
 		if t := p.Status.Target; t != nil && t.Hash == c.Hash {
@@ -145,7 +149,7 @@ func (p *Pool) Before() *Revision {
 	return nil
 }
 
-// kept finds a revision that is what its name says.
+// kept returns a stored revision whose content matches its name.
 func (p *Pool) kept(hash string) *Revision {
 	return p.keptWith(func(r *Revision) bool { return r.Hash == hash })
 }

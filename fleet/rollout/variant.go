@@ -10,19 +10,20 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// variants are those of one revision that were asked for, by the set of layers that a node gets. They live as long as one
+// variants has the variants of one revision that were needed so far, by set of layers. It lives as long as one
 // decision.
 type variants struct {
 	revision *Revision
 	of       map[uint32]variant
 }
 
-// variant is how a set of layers is assigned, and what it is called in a cohort.
+// variant is the assignment of a set of layers, and its name in a cohort.
 type variant struct{ source, layers string }
 
 func newVariants(r *Revision) *variants { return &variants{r, map[uint32]variant{}} }
 
-// variantFor is what a node with these labels gets. Without a layer it is the node's own configuration: an envelope has at least one layer.
+// variantFor returns the variant of a node with these labels. Without a layer it is the node's own configuration,
+// because an envelope has at least one layer.
 func (v *variants) variantFor(set labels.Set) (variant, uint32) {
 	var mask uint32
 	for i := range v.revision.Layers {
@@ -58,7 +59,7 @@ func (v *variants) compose(mask uint32) variant {
 	return variant{sourceOf(name), strings.Join(names, "+")}
 }
 
-// object is the ConfigMap of a variant.
+// object returns the ConfigMap of a variant.
 func (v *variants) object(mask uint32) (Variant, error) {
 	e := envelope{APIVersion: envelopeVersion, Kind: envelopeKind, Base: v.revision.Base}
 	var patches []json.RawMessage
@@ -75,7 +76,7 @@ func (v *variants) object(mask uint32) (Variant, error) {
 	return Variant{v.revision.Pool, variantName(v.revision.Pool, v.revision.Base, patches), VariantKey, payload}, nil
 }
 
-// neededVariants are to be made, each once.
+// neededVariants has the variants to make, each once.
 type neededVariants []Variant
 
 // need adds the variant that a source names.

@@ -8,25 +8,26 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// View is a pool as it is seen in a single look. There was no earlier look, so it is not known for how long a node has run what it runs:
-// it settles at once, and no answer is overdue.
+// View is a pool as it is seen at one moment. There was no earlier turn, so it is not known how long a node has
+// run its configuration: it counts as settled, and no answer is overdue.
 type View struct {
-	// Fault says why the spec cannot be met, Missing which layer is not there.
+	// Fault says why the spec cannot be carried out, Missing which layer does not exist.
 	Fault, Missing string
-	// Known: the target's content is known. Without it the classes of the members say nothing of the target. Completed: it was completed
-	// once, by all kinds of nodes that there are, so that going there takes one wave.
+	// Known means that the target's content is known; without it the members' classes say nothing about the target.
+	// Completed means that all existing kinds of nodes have completed the target once, so that going there takes one
+	// wave.
 	Known, Completed bool
-	// Target and Stable are revisions; nil is the nodes' own configuration, or none.
+	// Target and Stable are revisions; nil means the nodes' own configuration, or none.
 	Target, Stable *Revision
 	Name           v1alpha1.RevisionName // of the target
 	Members        []Member
 	Waves          []ViewedWave
 	MaxUnavailable int
 	Conflicts      int // nodes that several pools of the same priority select
-	// Closed: no window is open now. Opens is when the next one opens; zero is never.
+	// Closed means that no window is open now. Opens is when the next one opens; zero means never.
 	Closed bool
 	Opens  time.Time
-	// Topology is the label by which the target, while it is not proven, is kept to MaxDomains at a time; empty is no such limit.
+	// Topology is the label whose domains limit an unproven target to MaxDomains at a time; "" means no limit.
 	Topology   string
 	MaxDomains int
 }
@@ -35,9 +36,10 @@ type View struct {
 type Member struct {
 	Node  *Node
 	Class Class
-	// Minor and Layers name, with the node's architecture, the kind of nodes that proves a revision for itself.
+	// Minor, Layers and the node's architecture identify the kind of nodes that proves a revision for itself.
 	Minor, Layers string
-	// OnTarget: what it has is the target, assigned in this attempt. Unavailable: it takes a slot of maxUnavailable.
+	// OnTarget means that it has the target, assigned in this attempt. Unavailable means that it takes a slot of
+	// maxUnavailable.
 	OnTarget, Unavailable bool
 }
 
@@ -48,7 +50,7 @@ type ViewedWave struct {
 	Soak        time.Duration
 }
 
-// Look views a pool against the target that its status names: what the controller is at.
+// Look returns the view of a pool for the target in its status, which the controller works on.
 func Look(w World, name string) View {
 	return viewed(w, name, func(_ *World, _ *fleet, p *aim) {
 		p.record = record{pool: p.Name, status: p.Status}
@@ -61,7 +63,7 @@ func Look(w World, name string) View {
 	})
 }
 
-// Try views a pool against the target that its spec asks for: what the controller would begin with, if it were so.
+// Try returns the view of a pool for the target that its spec asks for, which the controller would begin with.
 func Try(w World, name string) View {
 	return viewed(w, name, func(w *World, f *fleet, p *aim) {
 		p.record = readRecord(p.Pool)
@@ -115,11 +117,11 @@ func (c *crew) viewWaves(r *rules) (waves []ViewedWave) {
 	return waves
 }
 
-// Owners names the pools that a node belongs to: one, none, or at a tie all that claim it.
+// Owners returns the names of the pools that a node belongs to: one, none, or at a tie all that claim it.
 func Owners(pools []Pool, n *Node) []string {
 	selectors := indexSelectors(poolsByName(pools))
 	switch owner, tie := selectors.ownerOf(n); {
-	case owner == nobody:
+	case owner == unowned:
 		return nil
 	case tie:
 		return selectors.claimants(n, selectors.pools[owner].Spec.Priority)
@@ -128,7 +130,7 @@ func Owners(pools []Pool, n *Node) []string {
 	}
 }
 
-// SourceFor is what a node with these labels is assigned of a revision.
+// SourceFor returns what a node with these labels is assigned from a revision.
 func (r *Revision) SourceFor(set map[string]string) string {
 	v, _ := newVariants(r).variantFor(set)
 	return v.source

@@ -8,7 +8,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// persist is how often elapsed times are written: often enough that a restart loses little, seldom enough to cost nothing.
+// persist is how often elapsed times are written: a restart loses little, and the writes cost little.
 const persist = 30 * time.Second
 
 // openWave finds the wave that is open.
@@ -23,13 +23,13 @@ func (p *aim) openWave(w *World) {
 	}
 }
 
-// advanceWave brings the open wave's clock up to date, and opens the next waves as long as they pass.
+// advanceWave updates the open wave's clock, and opens the next waves as long as they pass.
 func (p *course) advanceWave(w *World, f *fleet) {
 	if p.target.stable {
 		p.clock = Clock{}
 		return
 	}
-	if c := &p.count; c.of[Old] == 0 && c.late > 0 && (c.have == 0 || !p.target.completed && c.inWaves == 0) { // all that were there when it was opened are gone
+	if c := &p.count; c.of[Old] == 0 && c.late > 0 && (c.have == 0 || !p.target.completed && c.inWaves == 0) { // all members from when it was opened are gone
 		p.clock.Opened, p.opened = w.Now, w.Now
 		p.crew = crewOf(w, f, &p.aim, 0)
 	}
@@ -51,12 +51,12 @@ func (p *course) advanceWave(w *World, f *fleet) {
 		}
 		p.clock = Clock{Retry: p.target.retry, Wave: p.clock.Wave + 1, Opened: w.Now}
 		p.opened = w.Now
-		p.crew = crewOf(w, f, &p.aim, 0) // who was too late for the wave before is part of this one
+		p.crew = crewOf(w, f, &p.aim, 0) // members that were too late for the previous wave are part of this one
 	}
 	p.goal = p.goalOf(&p.rules, p.clock.Wave)
 }
 
-// soaked is for how long the wave has been proven. The time before it was found so does not count.
+// soaked returns how long the wave has been proven. The time before this was noticed does not count.
 func (p *course) soaked(elapsed time.Duration) time.Duration {
 	if p.wasSoaking {
 		p.clock.Soaked += elapsed
@@ -66,7 +66,7 @@ func (p *course) soaked(elapsed time.Duration) time.Duration {
 	return p.clock.Soaked
 }
 
-// clockOf is the clock of the open wave: that of this process, or else the one in the status.
+// clockOf returns the clock of the open wave from this process, or else from the status.
 func (p *aim) clockOf(w *World) Clock {
 	clock, known := w.Clocks[p.Name]
 	waves := int32(len(p.rules.waves))
@@ -83,11 +83,11 @@ func (p *aim) clockOf(w *World) Clock {
 		clock = Clock{Retry: p.target.retry, Wave: 1, Opened: w.Now}
 	}
 	clock.Soaking, clock.Barred = false, false
-	clock.Wave = min(max(clock.Wave, 1), waves) // the list may have been shortened
+	clock.Wave = min(max(clock.Wave, 1), waves) // the list of waves may have been shortened
 	return clock
 }
 
-// counts reports whether the time of an open wave passes.
+// counts reports whether the clock of an open wave advances.
 func (p *aim) counts(c *Clock) bool {
 	return p.target.stopped == nil && !p.Spec.Rollout.Paused && !c.Barred
 }
@@ -97,7 +97,8 @@ func (c *crew) lastWave(r *rules, number int32) bool {
 	return c.straight || int(number) == len(r.waves)
 }
 
-// wave is the wave with a number. Going back to what was completed before in all cohorts is one wave without soak.
+// wave returns the wave of a number. Going back to what all cohorts have completed before is one wave without
+// soak.
 func (c *crew) wave(r *rules, number int32) wave {
 	if c.straight {
 		return wave{nodes: amount{100, true}}
@@ -105,7 +106,7 @@ func (c *crew) wave(r *rules, number int32) wave {
 	return r.waves[number-1]
 }
 
-// placed is how many nodes the open wave has reached.
+// placed returns how many nodes the open wave has reached.
 func (c *crew) placed() int {
 	if c.straight {
 		return c.count.have
@@ -113,7 +114,8 @@ func (c *crew) placed() int {
 	return c.count.placed
 }
 
-// goalOf is how many nodes a wave may have reached: never fewer than the waves before it, and in the first at least one of each cohort.
+// goalOf returns how many nodes a wave may have reached: never fewer than the previous waves, and in the first at
+// least one of each cohort.
 func (c *crew) goalOf(r *rules, number int32) int {
 	if c.straight {
 		return c.count.have + c.count.backward
@@ -130,7 +132,8 @@ func (c *crew) goalOf(r *rules, number int32) int {
 	return goal
 }
 
-// waveProven reports whether all that the wave may reach has been reached and has proven the revision, except for few that cannot.
+// waveProven reports whether the wave has reached all its nodes and they have proven the revision, except for a
+// few that cannot.
 func (p *course) waveProven() bool {
 	c, placed := &p.count, p.placed()
 	allowed := 0
@@ -141,20 +144,20 @@ func (p *course) waveProven() bool {
 	if c.trustedFailed > max(1, p.rules.tolerate.of(c.have)) {
 		inMotion += c.trustedFailed
 	}
-	if !p.lastWave(&p.rules, p.clock.Wave) { // one that waits for its pods may wait for days: it fills this wave and the next
+	if !p.lastWave(&p.rules, p.clock.Wave) { // a node that waits for its pods may wait for days: it fills this wave and the next
 		waiting := c.of[Waiting] - c.dead[Waiting]
 		if waiting > 0 && p.clock.Wave > 1 && c.proved < p.goalOf(&p.rules, p.clock.Wave-1) {
-			return false // else those who wait would fill one wave after the other, and begin at once
+			return false // otherwise the waiting nodes would fill wave after wave, and begin together
 		}
 		inMotion -= waiting
 	} else if p.target.completed {
 		inMotion += c.superseded + c.backward
 	}
-	somebody := c.proved > 0 || p.straight && c.of[Proven] > 0
-	return p.doubt == "" && (p.wavers == "" || p.straight) && placed >= p.goal && c.blocked <= allowed && inMotion == 0 && somebody
+	anyProven := c.proved > 0 || p.straight && c.of[Proven] > 0
+	return p.doubt == "" && (p.wavers == "" || p.straight) && placed >= p.goal && c.blocked <= allowed && inMotion == 0 && anyProven
 }
 
-// complete makes the target the stable revision. What was away becomes Late with that.
+// complete makes the target the stable revision. Members that were unavailable become Late.
 func (p *course) complete(now metav1.Time) {
 	p.done, p.clock, p.goal = true, Clock{}, 0
 	name := p.target.name
@@ -164,7 +167,7 @@ func (p *course) complete(now metav1.Time) {
 	p.clearStops(targetHash(name))
 }
 
-// resultOf is what has become of the target.
+// resultOf returns the result of the target.
 func (t *target) result() v1alpha1.Result {
 	switch {
 	case t.completed:

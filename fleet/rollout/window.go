@@ -14,10 +14,10 @@ import (
 // Zones finds a time zone by its name, as [time.LoadLocation] does.
 type Zones func(name string) (*time.Location, error)
 
-// windows are the times at which something may begin.
+// windows are the times at which a change may begin.
 type windows struct {
 	all []window
-	// closed: what the spec says of them cannot be read, and so they never open.
+	// closed means that the spec of the windows is invalid, so they never open.
 	closed bool
 }
 
@@ -26,7 +26,7 @@ type window struct {
 	duration time.Duration
 }
 
-// readWindows reads the windows at a path of a spec. Where one cannot be read, none opens.
+// readWindows reads the windows at a path of a spec. If one is invalid, none opens.
 func readWindows(path string, from []v1alpha1.Window, zones Zones) (windows, error) {
 	var w windows
 	for i := range from {
@@ -60,12 +60,12 @@ func readWindow(from *v1alpha1.Window, zones Zones) (window, error) {
 	}
 	opens, is := schedule.(*cron.SpecSchedule)
 	if !is {
-		return window{}, fmt.Errorf("schedule: %q counts from when somebody looks, and not by the clock", from.Schedule)
+		return window{}, fmt.Errorf("schedule: %q counts from the time of evaluation, and not by the clock", from.Schedule)
 	}
 	if !v1alpha1.IsSchedule(from.Schedule) {
 		return window{}, fmt.Errorf("schedule: %q is neither five fields of cron, such as 0 22 * * 1-5, nor @daily and its like", from.Schedule)
 	}
-	// Cron looks five years ahead; in those from 2000 on there is each day that ever comes.
+	// Cron looks five years ahead; from 2000 on these contain every possible date.
 	if opens.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return window{}, fmt.Errorf("schedule: %q never comes", from.Schedule)
 	}
@@ -76,7 +76,8 @@ func readWindow(from *v1alpha1.Window, zones Zones) (window, error) {
 	return window{opens, from.Duration.Duration}, nil
 }
 
-// look says whether a window is open, and when that may change; the zero time is never. No window at all is always open.
+// look reports whether a window is open, and when that may change; the zero time means never. Without windows it
+// is always open.
 func (w *windows) look(now time.Time) (open bool, change time.Time) {
 	if w.closed || len(w.all) == 0 {
 		return !w.closed, time.Time{}

@@ -9,48 +9,51 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/pool/v1alpha1"
 )
 
-// World is everything that a decision is made from.
+// World has everything that a decision is made from.
 type World struct {
-	// Now is the API server's Date: for windows, the age of a Node and timestamps, nothing else.
+	// Now is the API server's Date. It is used for windows, the age of a Node and timestamps only.
 	Now time.Time
-	// Elapsed is monotonic, since the last decision.
+	// Elapsed is the monotonic time since the last decision.
 	Elapsed time.Duration
-	// Synced: every cache holds what the API server held at some time since this process began to lead. Else nothing is written.
+	// Synced means that every cache has been complete at some time since this process began to lead. Otherwise nothing
+	// is written.
 	Synced bool
 	Pools  []Pool
-	// Budgets are all that there are.
+	// Budgets are all budgets of the cluster.
 	Budgets []Budget
-	// Layers are those that are known. One that is not in here is not known yet, which is not the same as Missing.
+	// Layers are the known layers. A layer that is not in here is not known yet, which differs from Missing.
 	Layers map[Ref]Layer
 	Nodes  []Node
 	Turned []TurnedAway
-	// Broken are the variants that nodes have been assigned, and that are not what their names say, or are not there.
+	// Broken are variants that are assigned to nodes, and that do not match their names or do not exist.
 	Broken []Broken
-	// Seen, Gone and Clocks are the memory of this process, as the last plan gave them. They may be empty.
+	// Seen, Gone and Clocks are the memory of this process, from the last plan. They may be empty.
 	Seen   map[types.UID]Seen
 	Gone   []Gone
 	Clocks map[string]Clock
-	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
-	// so that they are tried again.
+	// Denied are the Nodes whose PATCH the API server has refused (400, 403), with its message. The controller forgets
+	// them after a while, so that they are tried again.
 	Denied map[types.UID]string
-	// RefusedRevisions and RefusedVariants are what the API server does not take, by the names of the objects, and its words: a quota's, a
-	// webhook's. The plan names them as long as they are needed, so that the shell tries them again now and then, and forgets the others.
+	// RefusedRevisions and RefusedVariants are objects that the API server refuses, by name, with its message, for
+	// example from a quota or a webhook. The plan names them as long as they are needed, so that the controller tries
+	// them again occasionally, and forgets the others.
 	RefusedRevisions, RefusedVariants map[string]string
-	// Mute are the pools whose status the API server does not take. Nothing is done for them, since it could not be remembered; only cordons of
-	// ours are lifted.
+	// Mute are the pools whose status the API server refuses. Nothing is done for them, because it could not be
+	// recorded; only our cordons are lifted.
 	Mute map[string]bool
-	// Drains is what this process has found at the drains under way.
+	// Drains is what this process has found at the drains in progress.
 	Drains map[types.UID]Drained
 }
 
-// Broken is a variant, by the name of its ConfigMap, that something is wrong with.
+// Broken is a damaged variant, by the name of its ConfigMap.
 type Broken struct {
 	Name string
-	// Tampered: it is there, and not what its name says.
+	// Tampered means that it exists, but does not match its name.
 	Tampered bool
 }
 
-// Plan is what to do: revisions and variants first, then the status, then the writes. No write needs what is refused.
+// Plan is what to do: revisions and variants first, then the status, then the writes. No write needs an object
+// that is refused.
 type Plan struct {
 	Revisions []Revision
 	Variants  []Variant
@@ -59,10 +62,10 @@ type Plan struct {
 	// Budgets has the budgets whose status changes.
 	Budgets map[string]v1alpha1.KubeletRolloutBudgetStatus
 	Writes  []Write
-	// Drains are the nodes from which pods are to be evicted now. A node that is not among them is left alone at once.
+	// Drains are the nodes from which pods must be evicted now. Evictions from any other node stop immediately.
 	Drains []Draining
 	Events []Event
-	// Look is when to decide again, even if nothing happens; 0 is never.
+	// Look is when to decide again if nothing happens; 0 means never.
 	Look   time.Duration
 	Seen   map[types.UID]Seen
 	Gone   []Gone
@@ -76,20 +79,23 @@ type Write struct {
 	ResourceVersion string
 	Pool            string
 	Why             Why
-	// Source is the new value of config-source, Mark that of pool-assigned, Retry that of retry. Empty: they stay as they are.
+	// Source is the new value of config-source, Mark that of pool-assigned, Retry that of retry. Empty values do not
+	// change.
 	Source string
 	Mark   Mark
 	Retry  Retry
 	// RemoveTaint is the key of a taint to remove, or empty.
 	RemoveTaint string
-	// Consent lets the node make a change that would kill pods, whatever pods it names just before: its own approval of the change, or empty.
+	// Consent allows the node to make a change that would kill pods: its own approval of the change, or empty. It
+	// applies to all pods that the node has when it makes the change.
 	Consent string
-	// Drain is the new value of pool-drain, where Why is about drains; the zero value is none. Lifts: the node is uncordoned.
+	// Drain is the new value of pool-drain if Why concerns drains; the zero value means none. Lifts means that the
+	// node is uncordoned.
 	Drain Drain
 	Lifts bool
 }
 
-// Why says what a write is for.
+// Why is the reason for a write.
 type Why string
 
 // The reasons for a write, in the order in which they are sent.
@@ -104,7 +110,8 @@ const (
 	WhyLate     Why = "Late"     // after the rollout
 )
 
-// Forward reports whether a write leads a node further ahead: it waits for windows and zones, and is void after a stop. The way back is not.
+// Forward reports whether a write moves a node ahead. Such a write waits for windows and zones, and is void after
+// a stop; a write on the way back is not.
 func (w Why) Forward() bool {
 	return w == WhyAdvance || w == WhyLate || w == WhyConsent || w == WhyDrain
 }
@@ -125,51 +132,56 @@ type Event struct {
 	Message    string
 }
 
-// TurnedAway is a pod that a kubelet has turned away.
+// TurnedAway is a pod that a kubelet has rejected.
 type TurnedAway struct {
 	Node types.UID
-	// Namespace and Name are the pod's.
+	// Namespace and Name identify the pod.
 	Namespace, Name string
-	// Started is when the kubelet first had it, by the node's clock; zero: it is not known.
+	// Started is when the kubelet first had it, by the node's clock; zero means unknown.
 	Started time.Time
-	// Unbound: this process has seen it before a scheduler chose the node. Who makes a pod can name any node in it.
+	// Unbound means that this process has seen it before a scheduler chose the node. Any user who creates a pod can
+	// name a node in it.
 	Unbound bool
-	// Age is for how long this process has known that it failed.
+	// Age is how long this process has known that it failed.
 	Age time.Duration
 }
 
-// Seen is what this process remembers of a node. All of its times are elapsed ones.
+// Seen is what this process remembers of a node. All its times are elapsed times.
 type Seen struct {
 	Name string
-	// Mark and Retry name the assignment that the rest is about, and Source what was assigned.
+	// Mark and Retry name the assignment that the other fields are about, and Source what was assigned.
 	Mark   Mark
 	Retry  Retry
 	Source string
-	// Phase is how far it was when it was last looked at.
+	// Phase is its progress at the last turn.
 	Phase Class
-	// WasReady: it was Ready when it was assigned what it has.
+	// WasReady means that it was Ready at the assignment.
 	WasReady bool
-	// Pressure has the pressures that it had when it was assigned.
+	// Pressure has its pressures at the assignment.
 	Pressure Pressure
-	// BootID, Ready, Runs, Ill and Aside are as they were when last looked at. AsideFirst: it was aside before it became ill.
+	// BootID, Ready, Runs, Ill and Aside are from the last turn. AsideFirst means that it was aside before it became
+	// ill.
 	BootID, Minor, Arch                 string
 	Ready, Runs, Ill, Aside, AsideFirst bool
-	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it.
+	// Assigned is how long it has had the assignment, Unanswered how long it has owed an answer, and Running how long
+	// it has run it.
 	Assigned, Unanswered, Running time.Duration
-	// IllFor is for how long it was ill, less a part of the time that it has been well since.
+	// IllFor is how long it was ill, less a part of the time that it has been well since.
 	IllFor time.Duration
-	// Upgraded: its kubelet has another minor version than before, and Upheld is for how long it has run what it has with that, and was Ready.
+	// Upgraded means that its kubelet's minor version has changed, and Upheld is how long it has been Ready and run
+	// what it has since then.
 	Upgraded bool
 	Upheld   time.Duration
-	// AwayFor is for how long it is not Ready.
+	// AwayFor is how long it has not been Ready.
 	AwayFor time.Duration
-	// Asks is what its labels ask for, and AsksFor for how long they do. Relabelled: they have asked for something else a moment ago.
+	// Asks is what its labels ask for, and AsksFor for how long. Relabelled means that they asked for something else a
+	// moment ago.
 	Asks       Asks
 	AsksFor    time.Duration
 	Relabelled bool
-	// Restless is for how long they have not been still for long enough.
+	// Restless is how long they have not been unchanged for long enough.
 	Restless time.Duration
-	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
+	// Drain is the drain in progress. Drained is its duration, and Emptied how long it has had nothing left to do.
 	Drain            Drain
 	Drained, Emptied time.Duration
 }
@@ -183,16 +195,18 @@ type Gone struct {
 	Ill                     bool
 }
 
-// Clock has the elapsed times of a pool's open wave, exact ones; the status has those of the last half minute.
+// Clock has the exact elapsed times of a pool's open wave; the status has them in steps of half a minute.
 type Clock struct {
 	Retry           Retry
 	Wave            int32
 	Soaked, Elapsed time.Duration
-	// Reached is the most that was placed and proven of it, and Idle for how long it has not become more.
+	// Reached is the highest number of placed and proven nodes, and Idle how long it has not grown.
 	Reached int
 	Idle    time.Duration
-	// Opened is when it was opened, by the API server's clock as the age of a Node is: who was made later is not part of it.
+	// Opened is when it was opened, by the API server's clock, as the age of a Node: nodes created later are not part
+	// of it.
 	Opened time.Time
-	// Soaking: when it was last looked at, the wave was proven. Barred: no member could be moved because of a window, a budget or a topology.
+	// Soaking means that the wave was proven at the last turn. Barred means that no member could be moved because of a
+	// window, a budget or a topology.
 	Soaking, Barred bool
 }

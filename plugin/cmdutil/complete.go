@@ -14,13 +14,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// completeTime is how long a shell waits for words after a press of the tab key.
+// completeTime limits how long a shell waits for completions.
 const completeTime = 3 * time.Second
 
-// A completion gives a shell the words that can follow. By hand, for k8s.io/kubectl/pkg/util/completion links all of kubectl get for it.
+// A completion returns the words that can follow. It is not from k8s.io/kubectl/pkg/util/completion, because that
+// package links all of kubectl get.
 type completion = func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// CompleteNodes gives the names of nodes; nothing when the API server does not answer.
+// CompleteNodes returns the names of nodes, or nothing if the API server does not answer.
 func (f *Factory) CompleteNodes(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	given := map[string]bool{}
 	for _, name := range arguments {
@@ -35,7 +36,7 @@ func (f *Factory) CompleteNodes(command *cobra.Command, arguments []string, begu
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompletePools gives the names of pools.
+// CompletePools returns the names of pools.
 func (f *Factory) CompletePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	f.complete(command, func(ctx context.Context, client kubernetes.Interface) {
@@ -49,7 +50,7 @@ func (f *Factory) CompletePools(command *cobra.Command, arguments []string, begu
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSelector gives the labels that nodes have, as KEY=VALUE, for the last part of a selector.
+// completeSelector returns the labels of nodes as KEY=VALUE, for the last part of a selector.
 func (f *Factory) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
 	found := map[string]bool{}
@@ -63,7 +64,7 @@ func (f *Factory) completeSelector(command *cobra.Command, _ []string, begun str
 	return document.SortedKeys(found), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeConfigs gives the configurations that were pushed, as NAMESPACE/NAME.
+// completeConfigs returns the pushed configurations as NAMESPACE/NAME.
 func (f *Factory) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	f.complete(command, func(ctx context.Context, client kubernetes.Interface) {
@@ -97,7 +98,7 @@ func (f *Factory) complete(command *cobra.Command, ask func(ctx context.Context,
 	ask(ctx, client)
 }
 
-// CompleteFlags lets a shell complete the flags' values, of whatever command has such a flag.
+// CompleteFlags registers the completion of flag values for every command that has such a flag.
 func (f *Factory) CompleteFlags(root *cobra.Command) {
 	formats := []string{"json", "yaml", "name", "jsonpath=", "go-template="}
 	ways := map[string]completion{
@@ -113,7 +114,7 @@ func (f *Factory) CompleteFlags(root *cobra.Command) {
 	visit = func(command *cobra.Command) {
 		for name, way := range ways {
 			if command.Flags().Lookup(name) != nil {
-				_ = command.RegisterFlagCompletionFunc(name, way) // it fails for a flag that is not there
+				_ = command.RegisterFlagCompletionFunc(name, way) // fails for a flag that the command does not have
 			}
 		}
 		for _, below := range command.Commands() {

@@ -9,11 +9,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// Confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
+// Confirm asks the user. No answer, for example from a script, counts as no; a signal ends the question.
 func (f *Factory) Confirm(format string, values ...any) error {
 	_, _ = fmt.Fprint(f.ErrOut, view.Sprintf(format, values)+" [y/N] ")
 	answers := make(chan string, 1)
-	// Nothing can end a read of a terminal: after a signal this goroutine is left behind, and the program ends.
+	// A read from a terminal cannot be interrupted: after a signal this goroutine stays until the program ends.
 	go func() {
 		answer, _ := bufio.NewReader(f.In).ReadString('\n')
 		answers <- answer

@@ -1,3 +1,3 @@
-// Package cmdutil is what all commands of the plugin share: the Factory with the clients, the streams and the question to the user, the flags of several
-// commands, and the completion of what is typed.
+// Package cmdutil has what all commands of the plugin share: the Factory with clients, streams and questions to
+// the user, the flags of several commands, and shell completion.
 package cmdutil

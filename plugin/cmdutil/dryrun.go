@@ -6,31 +6,32 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A DryRun says how far a command goes: all the way, to the API server without keeping anything, or not at all.
+// A DryRun says how far a command goes: to the end, to the API server without storing anything, or not at all.
 //
-// Not by kubectl's AddDryRunFlag: there the flag alone means client, with a warning, and its help is another one.
+// ¶ It is not kubectl's AddDryRunFlag, because there the flag without a value means client, with a warning, and
+// the help text differs.
 type DryRun string
 
-// What --dry-run may be.
+// Values of --dry-run.
 const (
 	DryRunNone   DryRun = "none"
 	DryRunServer DryRun = "server"
 	DryRunClient DryRun = "client"
 )
 
-// AddFlag adds --dry-run, which is none where it is not given.
+// AddFlag adds --dry-run, with none as its default.
 func (d *DryRun) AddFlag(flags *pflag.FlagSet) {
 	*d = DryRunNone
 	flags.Var(d, "dry-run", "none, client (only print), or server (ask the API server, and keep nothing)")
 }
 
-// String is the value, as it is given.
+// String returns the value as it is given.
 func (d *DryRun) String() string { return string(*d) }
 
-// Type is what help says that the value is.
+// Type returns the type that help prints.
 func (d *DryRun) Type() string { return "string" }
 
-// Set takes one of the three values.
+// Set parses one of the three values.
 func (d *DryRun) Set(text string) error {
 	switch DryRun(text) {
 	case DryRunNone, DryRunServer, DryRunClient:
@@ -40,7 +41,7 @@ func (d *DryRun) Set(text string) error {
 	return fmt.Errorf("give none, server or client")
 }
 
-// Option is what goes with a request.
+// Option returns the dryRun option of a request.
 func (d DryRun) Option() []string {
 	if d == DryRunServer {
 		return []string{"All"}
@@ -48,7 +49,7 @@ func (d DryRun) Option() []string {
 	return nil
 }
 
-// Did names what was done, as kubectl does.
+// Did returns the past tense of what was done, as kubectl prints it.
 func (d DryRun) Did(what string) string {
 	switch d {
 	case DryRunServer:

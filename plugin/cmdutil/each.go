@@ -10,11 +10,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// namesOnALine are few enough for a line of an error, which is cut where it is long.
+// namesOnALine is how many names fit into a line of an error, because long lines are cut.
 const namesOnALine = 15
 
-// EachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
-// error names those that were not begun.
+// EachNode calls do for each node, parallel at a time. After a failure it starts no other node, and finishes those
+// in progress. The error names the nodes that were not started.
 func EachNode(ctx context.Context, views []view.Node, parallel int, do func(context.Context, view.Node) error) error {
 	var (
 		mutex sync.Mutex

@@ -23,40 +23,40 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// FieldManager is who the plugin is to the API server.
+// FieldManager is the plugin's field manager in requests.
 const FieldManager = "kubectl-kubelet"
 
-// ConfigNamespace is where configurations are pushed and looked for unless --namespace says otherwise: the namespace that
-// `install` makes, whose ConfigMaps nodes can read and not write.
+// ConfigNamespace is where configurations are pushed to and looked for unless --namespace is given: the namespace
+// that `install` makes, whose ConfigMaps nodes can read but not write.
 const ConfigNamespace = deploy.Namespace
 
-// A Factory is what the commands of one command line share.
+// A Factory has what the commands of one command line share.
 type Factory struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
 
-	// Connect makes the client; tests put another in its place.
+	// Connect makes the client. Tests replace it.
 	Connect func() (kubernetes.Interface, error)
-	// ConnectAs makes one for somebody else, by impersonation.
+	// ConnectAs makes a client that impersonates another user.
 	ConnectAs func(user string, groups ...string) (kubernetes.Interface, error)
-	// ConnectDynamic makes the one for kinds that client-go has no types for.
+	// ConnectDynamic makes the client for kinds without types in client-go.
 	ConnectDynamic func() (dynamic.Interface, error)
-	// Configz asks a kubelet what it runs with.
+	// Configz asks a kubelet for its running configuration.
 	Configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
-	// Pods and Summary ask for what a forecast takes beside it.
+	// Pods and Summary get the other facts that a forecast needs.
 	Pods    func(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error)
 	Summary func(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error)
-	// Edit lets a person change a file.
+	// Edit opens a file in the user's editor.
 	Edit func(file string) error
 	Now  func() time.Time
 
-	// interrupted is closed when a person, or the system, asks to stop.
+	// interrupted is closed when the user or the system asks the program to stop.
 	interrupted <-chan struct{}
 	output      output
 	warnings    Warnings
 }
 
-// NewFactory makes the one of a program that is run by these streams. It connects to nothing yet.
+// NewFactory returns the factory of a program with these streams. It does not connect yet.
 func NewFactory(streams genericiooptions.IOStreams) *Factory {
 	streams.Out, streams.ErrOut = view.ToPeople(streams.Out), view.ToPeople(streams.ErrOut)
 	f := &Factory{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
@@ -71,7 +71,7 @@ func NewFactory(streams genericiooptions.IOStreams) *Factory {
 		if err != nil {
 			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 		}
-		if settings.Impersonate.UserName != "" { // by --as: one cannot be two
+		if settings.Impersonate.UserName != "" { // by --as: a client cannot impersonate two users
 			return nil, fmt.Errorf("requests are made as %s already", settings.Impersonate.UserName)
 		}
 		settings = rest.CopyConfig(settings)
@@ -96,7 +96,7 @@ func NewFactory(streams genericiooptions.IOStreams) *Factory {
 	return f
 }
 
-// confined is for whatever client is made of the flags: of those who answer, kubelets are the least trusted.
+// confined limits every client made from the flags, because kubelets, the least trusted servers, answer them too.
 func (f *Factory) confined(settings *rest.Config) *rest.Config {
 	settings = rest.CopyConfig(settings)
 	credential.Confine(settings)
@@ -104,19 +104,19 @@ func (f *Factory) confined(settings *rest.Config) *rest.Config {
 	return settings
 }
 
-// settings are how the API server is reached.
+// settings returns how to reach the API server.
 func (f *Factory) settings() (*rest.Config, error) {
 	settings, err := f.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	settings.UserAgent = FieldManager
-	settings.QPS, settings.Burst = 50, 300 // kubectl's
+	settings.QPS, settings.Burst = 50, 300 // as in kubectl
 	return settings, nil
 }
 
-// Namespace is the one that --namespace names. The kubeconfig's is not asked: it is the one of somebody's applications, and
-// a configuration in it would be refused by nodes.
+// Namespace returns the value of --namespace, or ConfigNamespace. It ignores the kubeconfig's namespace, because
+// that belongs to the user's applications, and nodes refuse configurations there.
 func (f *Factory) Namespace() string {
 	if f.Flags.Namespace != nil && *f.Flags.Namespace != "" {
 		return *f.Flags.Namespace
@@ -124,12 +124,12 @@ func (f *Factory) Namespace() string {
 	return ConfigNamespace
 }
 
-// Note tells a person something beside the result, on stderr.
+// Note prints something to stderr that is not part of the result.
 func (f *Factory) Note(format string, values ...any) {
 	_, _ = fmt.Fprintln(f.ErrOut, view.Sprintf(format, values))
 }
 
-// PoolClient asks for KubeletPools.
+// PoolClient returns a client for KubeletPools.
 func (f *Factory) PoolClient() (dynamic.ResourceInterface, error) {
 	client, err := f.ConnectDynamic()
 	if err != nil {
@@ -138,8 +138,8 @@ func (f *Factory) PoolClient() (dynamic.ResourceInterface, error) {
 	return client.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), nil
 }
 
-// ListPools lists all of them, none where the API server does not know the kind. Who may not list what is not there is told Forbidden, so
-// that discovery has to tell.
+// ListPools lists all pools; none if the API server does not know the kind. For an unknown kind, a user without
+// permission gets Forbidden, so discovery has to decide.
 func (f *Factory) ListPools(ctx context.Context, client kubernetes.Interface) ([]view.Pool, error) {
 	api, err := f.PoolClient()
 	if err != nil {

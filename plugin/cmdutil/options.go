@@ -6,17 +6,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Options are what a command line says to one command.
+// Options has the flags and arguments of one command.
 type Options interface {
-	// Complete takes the arguments, and fills in what they leave open.
+	// Complete takes the arguments and fills in defaults.
 	Complete(command *cobra.Command, arguments []string) error
-	// Validate refuses what cannot be meant, before anything is asked of the API server.
+	// Validate returns an error for invalid combinations, before any request to the API server.
 	Validate() error
-	// Run does what the command is for.
+	// Run executes the command.
 	Run(ctx context.Context) error
 }
 
-// RunE has a command complete its options, validate them and run.
+// RunE returns a cobra function that completes, validates and runs options.
 func RunE(o Options) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, arguments []string) error {
 		if err := o.Complete(command, arguments); err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// PatchNode sends a merge patch; in a dry run of the client it is applied here.
+// PatchNode sends a merge patch. For a client dry run it applies the patch locally.
 func PatchNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node, patch map[string]any, dry DryRun) (*corev1.Node, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// PrintFlags are kubectl's -o for objects that a command made or changed. A format that is none ends the command before it does anything.
+// PrintFlags adds kubectl's -o for objects that a command made or changed. An unknown format ends the command
+// before it does anything.
 func PrintFlags(command *cobra.Command, operation string) *genericclioptions.PrintFlags {
 	flags := genericclioptions.NewPrintFlags(operation).WithTypeSetter(scheme.Scheme)
 	flags.AddFlags(command)
@@ -29,14 +30,15 @@ func PrintFlags(command *cobra.Command, operation string) *genericclioptions.Pri
 	return flags
 }
 
-// An output is what one command prints with -o: as one stream that decodes, however many objects there are.
+// An output is what one command prints with -o: one stream that decodes, for any number of objects.
 type output struct {
 	mutex   sync.Mutex
-	printer printers.ResourcePrinter // one for all objects: the one for YAML separates them
+	printer printers.ResourcePrinter // one for all objects, because the YAML printer separates them
 	held    []unstructured.Unstructured
 }
 
-// PrintObject prints an object as -o asks, else "KIND/NAME did". JSON is held back until finish: several objects are one List.
+// PrintObject prints an object in the format of -o, else "KIND/NAME did". It buffers JSON until Flush, because
+// several objects are one List.
 func (f *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, object runtime.Object) error {
 	o := &f.output
 	o.mutex.Lock()
@@ -64,7 +66,7 @@ func (f *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, o
 	return err
 }
 
-// Flush prints the JSON that was held back: one object as it is, several as a List, as kubectl get does.
+// Flush prints the buffered JSON: one object unchanged, several as a List, as kubectl get does.
 func (f *Factory) Flush() error {
 	o := &f.output
 	o.mutex.Lock()
@@ -83,7 +85,7 @@ func (f *Factory) PrintWhole(format string, printer printers.ResourcePrinter, ob
 	return f.WriteWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
 }
 
-// untyped copies an object, with its kind, which clients leave out.
+// untyped returns a copy of an object with its kind, which clients omit.
 func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -100,14 +102,14 @@ func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 	return copied, nil
 }
 
-// Begin prepares for one command line: the streams print only what is printable, and a question ends with ctx.
+// Begin prepares one command line: it escapes what the streams print, and ends a question when ctx ends.
 func (f *Factory) Begin(ctx context.Context) {
 	f.interrupted, f.output = ctx.Done(), output{}
 	f.Out, f.ErrOut = view.ToPeople(f.Out), view.ToPeople(f.ErrOut)
 }
 
-// WriteWhole writes what programs read, whole and valid: what does not show is escaped where the format has a way. In templates it becomes
-// spaces.
+// WriteWhole writes complete, valid output for programs. It escapes non-printable characters if the format can; in
+// templates they become spaces.
 func (f *Factory) WriteWhole(format string, print func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := print(&text); err != nil {

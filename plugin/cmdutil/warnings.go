@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// warningForPeople is the code of a warning that is for the user (RFC 7234, 299 "miscellaneous persistent warning").
+	// warningForPeople is the code of a warning for the user (RFC 7234, 299 "miscellaneous persistent warning").
 	warningForPeople = 299
-	// MaxWarnings are the different ones that a command prints.
+	// MaxWarnings limits the different warnings that a command prints.
 	MaxWarnings = 20
 )
 
-// Warnings prints what the API server warns of, each text once. An admission policy, a webhook or an aggregated API server chooses the text, so it
-// is a note like any other; client-go would log it.
+// Warnings prints the API server's warnings, each text once. An admission policy, a webhook or an aggregated API
+// server chooses the text, so it is printed as a note; client-go would log it.
 type Warnings struct {
 	Note func(format string, values ...any)
 
@@ -21,7 +21,8 @@ type Warnings struct {
 	said  map[string]bool
 }
 
-// HandleWarningHeaderWithContext is called with each Warning header of an answer.
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext; client-go calls it for each Warning
+// header.
 func (w *Warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

@@ -10,45 +10,45 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// A Change is one field that would be another with a configuration than it is now.
+// A Change is one field whose value a configuration would change.
 type Change struct {
 	Path      string
-	key       string // of a free map: the last part of the path, which may have dots
+	key       string // last part of the path of a free map's key, which may contain dots
 	From, to  any
-	said      any  // by the active configuration, or its default
-	unsaid    bool // the active configuration does not name it
-	toOwn     bool // it goes back to what the node's own file says, which is known to the node alone
-	byDefault bool // the configuration does not name it: it goes back to its default
-	// kept tells that the field stays as it is: a kubelet flag or a drop-in file of the node sets it.
+	said      any  // set by the active configuration, or the default
+	unsaid    bool // the active configuration does not set the field
+	toOwn     bool // the field returns to the node's own file, which only the node can read
+	byDefault bool // the configuration does not set the field, so it returns to its default
+	// Kept means that the field keeps its value, because a kubelet flag or a drop-in file of the node sets it.
 	Kept bool
-	// silent changes are none that a person has to hear of: the configuration does not name the field, and by all that is known it stays.
+	// silent changes are not shown: the configuration does not set the field, and as far as is known its value stays.
 	silent bool
-	unlaid bool // by a layer's null
-	// ignored says why the kubelet does not know the field, although there are kubelets that do.
+	unlaid bool // by a null in a layer
+	// ignored says why this kubelet does not know the field, although other versions do.
 	ignored string
 }
 
-// A Comparison is what is known when a configuration is compared with a running kubelet.
+// A Comparison has what is known when a configuration is compared with a running kubelet.
 type Comparison struct {
-	Wanted   map[string]any // of the configuration, as document.tree
-	Running  map[string]any // what the kubelet runs with, configz; or, where that cannot be had, the active configuration
-	Active   map[string]any // the configuration that the kubelet was started with; nil when it is local or cannot be read
+	Wanted   map[string]any // the configuration, as Document.Tree
+	Running  map[string]any // configz of the kubelet or, if it is not available, the active configuration
+	Active   map[string]any // the configuration that the kubelet was started with; nil if it is local or cannot be read
 	Defaults map[string]any
-	Kubelet  int    // its minor version, 0: unknown
-	Caveat   string // what limits the comparison, for a person
-	Unasked  error  // why the kubelet did not tell what it runs with
+	Kubelet  int    // minor version; 0 means unknown
+	Caveat   string // limit of the comparison, for the user
+	Unasked  error  // why the kubelet did not report its configuration
 
-	Over, ActiveOver *Layered // where that configuration is of layers over the node's own file
-	OwnUnknown       bool     // what the wanted layers do not set becomes as the node's own file has it, and nobody knows how that is
+	Over, ActiveOver *Layered // set if that configuration consists of layers over the node's own file
+	OwnUnknown       bool     // the wanted layers leave fields to the node's own file, whose values are not known
 }
 
-// Changes lists, by path, what would change. What the running value of a field owes to flags and drop-in files shows where it
-// differs from what the active configuration says, or, where that is silent, from the default.
+// Changes returns the changes, sorted by path. Flags and drop-in files show in the running value of a field: it
+// differs from what the active configuration sets or, if that does not set the field, from the default.
 func (c Comparison) Changes() []Change {
 	return slices.DeleteFunc(c.allChanges(), func(one Change) bool { return one.silent })
 }
 
-// ChangesNothing: for all that is known, the kubelet runs with it already.
+// ChangesNothing reports whether, as far as is known, the kubelet runs with the configuration already.
 func (c Comparison) ChangesNothing() bool { return len(c.Changes()) == 0 && !c.OwnUnknown }
 
 func (c Comparison) allChanges() []Change {
@@ -93,7 +93,7 @@ func (c Comparison) allChanges() []Change {
 	return changes
 }
 
-// merged adds to a map what it does not name.
+// merged returns value with the keys that only base has.
 func merged(value, base any) any {
 	over, isMap := value.(map[string]any)
 	under, baseIsMap := base.(map[string]any)
@@ -105,8 +105,8 @@ func merged(value, base any) any {
 	return result
 }
 
-// gateChanges compares the gates that are named: others are added from flags and from the node's own file, and stay. Of those that only the
-// active configuration names it is not known.
+// gateChanges compares the feature gates that are set. Gates from flags and from the node's own file stay. Nothing
+// is known about gates that only the active configuration sets.
 func gateChanges(running, wanted, active any) []Change {
 	now, _ := running.(map[string]any)
 	then, _ := wanted.(map[string]any)
@@ -125,7 +125,7 @@ func gateChanges(running, wanted, active any) []Change {
 	return changes
 }
 
-// expand tells the change of a free map key by key.
+// expand splits the change of a free map into one change per key.
 func expand(c Change) []Change {
 	from, fromIs := c.From.(map[string]any)
 	to, toIs := c.to.(map[string]any)
@@ -151,7 +151,8 @@ func expand(c Change) []Change {
 	return changes
 }
 
-// WriteChanges tells changes to a person: each field with what it is and would be, and what that does, once for neighbours that are alike.
+// WriteChanges prints each change with its old and new value, and its consequence once for neighbors that share
+// it.
 func WriteChanges(to io.Writer, changes []Change) {
 	for i, c := range changes {
 		line := fmt.Sprintf("  %s: %s → %s", FieldName(c.Path), Show(c.Path, c.From), Show(c.Path, c.to))
@@ -170,7 +171,7 @@ func WriteChanges(to io.Writer, changes []Change) {
 	}
 }
 
-// Consequence says what a change does to the node and its pods.
+// Consequence returns what a change does to the node and its pods.
 func (c Change) Consequence() string {
 	found, known := kubeletconfig.NearestField(c.Path)
 	switch {

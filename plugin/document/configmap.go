@@ -12,26 +12,27 @@ import (
 	"k8s.io/kubectl/pkg/util/hash"
 )
 
-// Labels by which the plugin knows what it made. Nothing else is ever changed or pruned.
+// Labels of the objects that the plugin made. The plugin never changes or prunes any other.
 const (
 	PurposeLabel         = "kubelet-supervisor.io/purpose"
-	PurposeConfiguration = "configuration" // a ConfigMap that push made
-	PurposeGrant         = "grant"         // a Role and its RoleBinding that let nodes read one ConfigMap
+	PurposeConfiguration = "configuration" // a ConfigMap made by push
+	PurposeGrant         = "grant"         // a Role and its RoleBinding that allow nodes to read one ConfigMap
 )
 
-// NameAnnotation is the name that a configuration was pushed by, without the hash.
+// NameAnnotation holds the name that a configuration was pushed under, without the hash.
 const NameAnnotation = "kubelet-supervisor.io/config-name"
 
-// maxPayload is what nodes take at most: the bytes of all values.
+// maxPayload is the most bytes that nodes accept, over all values.
 const maxPayload = 1 << 20
 
-// A File is one key of the ConfigMap to be.
+// A File becomes one key of a ConfigMap.
 type File struct {
-	Key, Name string // name as the person knows it
+	Key, Name string // Name is the file's name as the user gave it
 	Content   []byte
 }
 
-// NewConfigMap makes the immutable ConfigMap of files, without writing it. The error is for a key, a name or a size that no node takes.
+// NewConfigMap returns the immutable ConfigMap of files, without writing it. It fails for a key, a name or a size
+// that nodes refuse.
 func NewConfigMap(namespace, name string, files []File) (*corev1.ConfigMap, error) {
 	configMap := &corev1.ConfigMap{Data: map[string]string{}}
 	size := 0
@@ -71,14 +72,15 @@ func NewConfigMap(namespace, name string, files []File) (*corev1.ConfigMap, erro
 	return configMap, nil
 }
 
-// IsPushed proves that push has made a ConfigMap, or could have: by its label and by its whole name, whose hash is that of the content. One
-// that a person copied, edited or labelled is not pruned (rule 24).
+// IsPushed reports whether push made a ConfigMap, or could have: the label must match, and the name must end with
+// the hash of the content. A ConfigMap that a user copied, edited or labelled does not qualify, so it is not
+// pruned (rule 24).
 func IsPushed(c *corev1.ConfigMap) bool {
 	name, err := HashedName(c.Annotations[NameAnnotation], c.Data, c.BinaryData)
 	return err == nil && name == c.Name && c.Labels[PurposeLabel] == PurposeConfiguration
 }
 
-// Payload gives the files of a ConfigMap.
+// Payload returns the files of a ConfigMap.
 func Payload(configMap *corev1.ConfigMap) map[string]string {
 	payload := maps.Clone(configMap.Data)
 	if payload == nil {
@@ -90,7 +92,8 @@ func Payload(configMap *corev1.ConfigMap) map[string]string {
 	return payload
 }
 
-// HashedName adds to a ConfigMap's name the hash of its content that `kubectl create configmap --append-hash` adds.
+// HashedName appends the hash of the content to a ConfigMap's name, as `kubectl create configmap --append-hash`
+// does.
 func HashedName(name string, data map[string]string, binaryData map[string][]byte) (string, error) {
 	digits, err := hash.ConfigMapHash(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data, BinaryData: binaryData})
 	if err != nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// defaultsFiles hold what kubelets run with when nothing is configured, one file per Kubernetes version: made by
-// test/parts/kubernetes/defaults with that version's own defaulting.
+// defaultsFiles hold the defaults of the kubelet, one file per Kubernetes version. test/parts/kubernetes/defaults
+// writes them with the defaulting functions of that version.
 //
 //go:embed defaults/*.json
 var defaultsFiles embed.FS
 
-// Defaults gives the defaults nearest to a kubelet's version, such as v1.36.3: those of the newest table that is not newer, else of
-// the oldest. exact tells whether they are of the same minor version; else a default may have changed in between.
+// Defaults returns the defaults nearest to a kubelet's version, such as v1.36.3: the newest table that is not
+// newer, else the oldest. exact reports whether the minor versions match; otherwise a default may have changed in
+// between.
 func Defaults(kubelet string) (tree map[string]any, version string, exact bool, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
@@ -36,8 +37,9 @@ func Defaults(kubelet string) (tree map[string]any, version string, exact bool, 
 	return tree, version, nearest == wanted, err
 }
 
-// LikelyDefaults are those of a version without a table of its own, between two that have one: of the older one, with what only the newer
-// one has. differ are the fields of which they tell different things. Beyond all tables nothing is known.
+// LikelyDefaults returns the defaults of a version without a table, between two that have one: the older table,
+// with what only the newer one has. differ has the fields for which the two tables differ. Beyond all tables
+// nothing is known.
 func LikelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool, known bool, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
@@ -63,7 +65,7 @@ func LikelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool
 	return WithDefaults(older, newer), differ, true, nil
 }
 
-// NewestDefaults are those of the newest version that is known.
+// NewestDefaults returns the defaults of the newest known version.
 func NewestDefaults() (tree map[string]any, version string, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
@@ -72,7 +74,7 @@ func NewestDefaults() (tree map[string]any, version string, err error) {
 	return readDefaults(minors[len(minors)-1])
 }
 
-// defaultsMinors are the minor versions that there is a table for, in order.
+// defaultsMinors returns the minor versions that have a table, in order.
 func defaultsMinors() ([]int, error) {
 	entries, err := defaultsFiles.ReadDir("defaults")
 	if err != nil {
@@ -98,8 +100,8 @@ func readDefaults(minor int) (tree map[string]any, version string, err error) {
 	return tree, version, nil
 }
 
-// DefaultsFor are the defaults of what a configuration does not name, three of which depend on what it names
-// (SetDefaults_KubeletConfiguration and loadConfigFile of Kubernetes 1.36).
+// DefaultsFor returns the defaults of the fields that a configuration does not set. Three of them depend on what
+// it sets (SetDefaults_KubeletConfiguration and loadConfigFile of Kubernetes 1.36).
 func DefaultsFor(config, defaults map[string]any) map[string]any {
 	result := maps.Clone(defaults)
 	if frequency := config["nodeStatusUpdateFrequency"]; !empty(frequency) {
@@ -114,7 +116,7 @@ func DefaultsFor(config, defaults map[string]any) map[string]any {
 	return result
 }
 
-// WithDefaults fills in what a configuration does not name.
+// WithDefaults returns a tree with the defaults of the fields that it does not set.
 func WithDefaults(tree, defaults map[string]any) map[string]any {
 	filled := map[string]any{}
 	for _, name := range slices.Concat(SortedKeys(defaults), SortedKeys(tree)) {

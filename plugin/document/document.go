@@ -12,17 +12,18 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// A Document is a KubeletConfiguration as somebody wrote it.
+// A Document is a KubeletConfiguration as its author wrote it.
 type Document struct {
-	Tree     map[string]any // without kind and apiVersion; values as configz writes them: durations as 1m0s
-	Warnings []string       // fields that are unknown or appear twice
+	Tree     map[string]any // without kind and apiVersion; values as in configz: durations as 1m0s
+	Warnings []string       // unknown and duplicate fields
 
-	// over is a configuration of layers over each node's own file; nil for a whole file. tree is then what they come to without that file.
+	// Over is set for a configuration of layers over each node's own file, and nil for a whole file. Tree then has the
+	// merged layers, without that file.
 	Over *Layered
 }
 
-// Read decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
-// a value of another type than the field's.
+// Read decodes payload[key]. It fails for what no kubelet accepts: a missing key, a text that is not a
+// KubeletConfiguration, or a value of the wrong type.
 func Read(payload map[string]string, key string) (Document, error) {
 	warnings := kubeletconfig.Warnings(payload, key, 0)
 	over, err := readLayered(payload[key])
@@ -57,7 +58,8 @@ func Read(payload map[string]string, key string) (Document, error) {
 	return Document{Tree: takeFrom(written, normalised), Warnings: warnings, Over: over}, nil
 }
 
-// faultyField finds the field that does not decode, as "NAME: ", for the library does not name it when it is a duration, say.
+// faultyField returns the field that does not decode, as "NAME: ", because the library does not name it if it is,
+// for example, a duration.
 func faultyField(rendered []byte) string {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(rendered, &fields); err != nil {
@@ -72,8 +74,8 @@ func faultyField(rendered []byte) string {
 	return ""
 }
 
-// takeFrom gives the fields of written with the values that normal has for them: a round trip through the types writes durations
-// and quantities as a kubelet does, but drops what it does not know and adds what was not written.
+// takeFrom returns the fields of written with their values from normal. A round trip through the types writes
+// durations and quantities as a kubelet does, but drops unknown fields and adds fields that were not written.
 func takeFrom(written, normal map[string]any) map[string]any {
 	taken := make(map[string]any, len(written))
 	for name, value := range written {
@@ -92,10 +94,10 @@ func takeFrom(written, normal map[string]any) map[string]any {
 	return taken
 }
 
-// Header is what every KubeletConfiguration begins with.
+// Header is the beginning of every KubeletConfiguration.
 const Header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-// Encode writes a node's configuration as a KubeletConfiguration in YAML.
+// Encode returns a node's configuration as a KubeletConfiguration in YAML.
 func Encode(node string, tree map[string]any) ([]byte, error) {
 	if len(tree) == 0 {
 		return []byte(Header), nil

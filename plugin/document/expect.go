@@ -12,21 +12,22 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
-// An Expectation is what a kubelet runs with, and what it would run with. A field that a flag or a drop-in file may keep, and one whose
-// default is not known, makes several of it.
+// An Expectation has the configuration that a kubelet runs with, and those that it may run with after a change.
+// There are several if flags or drop-in files may keep a field, or if a default is not known.
 type Expectation struct {
 	now     *forecast.Configuration
-	then    []*forecast.Configuration // every one that may be; in the first all changes are made
+	then    []*forecast.Configuration // all possible ones; the first has all changes
 	keepers []string                  // fields that flags or drop-in files of the node may keep
 	Unsure  []string                  // fields whose default in this version is not known
-	untried bool                      // there are more than were tried
-	own     []string                  // what becomes as the node's own file has it
+	untried bool                      // there are more combinations than were tried
+	own     []string                  // fields that return to the node's own file
 }
 
-// mostOpen bounds the fields of which all combinations are tried.
+// mostOpen limits the fields whose combinations are all tried.
 const mostOpen = 6
 
-// Expect is for a comparison with what the kubelet itself told. Defaults are those of its version.
+// Expect returns the expectation of a comparison with the kubelet's own configz, using the defaults of its
+// version.
 func (c Comparison) Expect(differ map[string]bool) (e Expectation, err error) {
 	if e.now, err = decided(c.Running); err != nil {
 		return e, err
@@ -75,13 +76,14 @@ func (c Comparison) Expect(differ map[string]bool) (e Expectation, err error) {
 	return e, nil
 }
 
-// SameForPods: whatever may be, nothing changes that decides over running pods.
+// SameForPods reports whether no possible configuration changes a field that affects running pods.
 func (e Expectation) SameForPods() bool {
 	return !e.untried && len(e.own) == 0 && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
 }
 
-// fate tells whether a change takes effect; doubtful: nobody knows. While the node runs its own configuration, any running value may be a
-// flag's. A map may be a flag's as a whole, or a drop-in file's key by key.
+// fate reports whether a change takes effect; doubtful means that this is not known. While the node runs its own
+// configuration, a flag may have set any running value. A flag may have set a whole map, a drop-in file some of
+// its keys.
 func (c Comparison) fate(one Change, differ map[string]bool) (applied, doubtful bool) {
 	switch {
 	case one.ignored != "":
@@ -96,12 +98,12 @@ func (c Comparison) fate(one Change, differ map[string]bool) (applied, doubtful 
 	return !one.Kept && !one.silent, one.Kept || one.silent
 }
 
-// needsDefault tells whether it takes a default to tell, and nobody knows that.
+// needsDefault reports whether the change depends on a default that is not known.
 func (c Change) needsDefault(differ map[string]bool) bool {
 	return differ[c.field()] && (c.byDefault || c.unsaid)
 }
 
-// matters tells whether running pods may depend on it.
+// matters reports whether the change may affect running pods.
 func matters(running map[string]any, one Change) bool {
 	tree := runtime.DeepCopyJSON(running)
 	before, err := decided(tree)
@@ -113,7 +115,7 @@ func matters(running map[string]any, one Change) bool {
 	return err != nil || !reflect.DeepEqual(before, after)
 }
 
-// decided is what of a configuration decides over running pods.
+// decided returns the part of a configuration that affects running pods.
 func decided(tree map[string]any) (*forecast.Configuration, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
@@ -122,7 +124,7 @@ func decided(tree map[string]any) (*forecast.Configuration, error) {
 	return forecast.DecodeConfiguration(text)
 }
 
-// field is the path without the key of a free map.
+// field returns the path without the key of a free map.
 func (c Change) field() string {
 	if c.key == "" {
 		return c.Path

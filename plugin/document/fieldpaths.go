@@ -10,8 +10,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// freeMaps are the fields whose keys are data, such as evictionHard: such a map is set as a whole, and what it does not name has
-// no default.
+// freeMaps has the fields whose keys are data, such as evictionHard. Such a map is set as a whole, and its missing
+// keys have no defaults.
 var freeMaps = func() map[string]bool {
 	free := map[string]bool{}
 	for _, field := range kubeletconfig.Fields() {
@@ -22,7 +22,8 @@ var freeMaps = func() map[string]bool {
 	return free
 }()
 
-// Leaves gives the values of a tree by path, such as authentication.anonymous.enabled. Lists and free maps are one value each.
+// Leaves returns the values of a tree by path, such as authentication.anonymous.enabled. A list or a free map is
+// one value.
 func Leaves(tree map[string]any) map[string]any {
 	found := map[string]any{}
 	var visit func(tree map[string]any, prefix string)
@@ -40,7 +41,7 @@ func Leaves(tree map[string]any) map[string]any {
 	return found
 }
 
-// same tells whether two values mean the same to a kubelet: what is absent is as what is zero.
+// same reports whether two values mean the same to a kubelet: an absent value equals a zero value.
 func same(a, b any) bool { return empty(a) && empty(b) || reflect.DeepEqual(a, b) }
 
 func empty(value any) bool {
@@ -63,7 +64,7 @@ func empty(value any) bool {
 	return false
 }
 
-// ChangedFrom keeps of a tree what differs from another.
+// ChangedFrom returns the part of a tree that differs from base.
 func ChangedFrom(base, tree map[string]any) map[string]any {
 	changed := map[string]any{}
 	for name, value := range tree {
@@ -71,7 +72,7 @@ func ChangedFrom(base, tree map[string]any) map[string]any {
 		baseInner, baseIsTree := base[name].(map[string]any)
 		switch {
 		case same(base[name], value):
-		case isTree && baseIsTree && !freeMaps[name]: // free maps are all at the top
+		case isTree && baseIsTree && !freeMaps[name]: // all free maps are top-level fields
 			if difference := ChangedFrom(baseInner, inner); len(difference) > 0 {
 				changed[name] = difference
 			}
@@ -82,15 +83,15 @@ func ChangedFrom(base, tree map[string]any) map[string]any {
 	return changed
 }
 
-// FieldName is the path of a field, which may be anybody's text, for a person.
+// FieldName returns the path of a field in a form that is safe to print, because its author is not trusted.
 func FieldName(path string) string {
 	return bounded.Text(bounded.Line(kubeletconfig.ShowPath(path)), maxFieldName)
 }
 
 const maxFieldName = 120 // bytes
 
-// Show is a value of a field on one line, for a person.
+// Show returns a field's value on one line, for people.
 func Show(path string, value any) string { return kubeletconfig.ShowValue(path, value) }
 
-// SortedKeys are the keys of a map, in order.
+// SortedKeys returns the keys of a map, in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,25 +7,26 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Bounds of what is said of an impact.
+// Limits of the text of an impact.
 const (
-	impactPods  = 5   // that are named
+	impactPods  = 5   // pods that are named
 	ImpactLimit = 600 // bytes of a line
 )
 
-// An Impact is what a change would do to the running pods of one node.
+// An Impact describes what a change would do to the running pods of one node.
 type Impact struct {
 	Text  string
-	Lost  int // for certain
+	Lost  int // pods that are lost for certain
 	Known bool
 }
 
-// UnknownImpact is what is said where no forecast can be made.
+// UnknownImpact returns the impact of a change for which no forecast is possible.
 func UnknownImpact(why error) Impact {
 	return Impact{Text: bounded.Text(bounded.Line("what would happen to running pods is not known: "+why.Error()), ImpactLimit)}
 }
 
-// Forecast makes the forecast for each configuration that may be. Where they differ, the text is that of all changes made.
+// Forecast makes a forecast for each possible configuration. If they differ, the text is that of the one with all
+// changes.
 func (e Expectation) Forecast(facts forecast.Facts) Impact {
 	facts.Now = e.now
 	var found Impact

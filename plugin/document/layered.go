@@ -12,10 +12,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// Layered is a configuration of layers over each node's own file. The values are as configz writes them.
+// Layered is a configuration of layers over each node's own file. Its values are written as in configz.
 type Layered struct{ kubeletconfig.Layers }
 
-// List gives the layers, the last of which wins; none for a whole file.
+// List returns the layers, the last of which wins; none for a whole file.
 func (l *Layered) List() []kubeletconfig.Layer {
 	if l == nil {
 		return nil
@@ -23,7 +23,7 @@ func (l *Layered) List() []kubeletconfig.Layer {
 	return l.Layers.Layers
 }
 
-// readLayered reads layers over the node's own file; nil for what is none.
+// readLayered reads layers over the node's own file. It returns nil for any other configuration.
 func readLayered(text string) (*Layered, error) {
 	tree, err := kubeletconfig.Decode([]byte(text))
 	if err != nil || !kubeletconfig.AreLayers(tree) {
@@ -39,18 +39,19 @@ func readLayered(text string) (*Layered, error) {
 		}
 	}
 	if read.Base != kubeletconfig.BaseLocal {
-		return nil, nil // it is a whole file
+		return nil, nil // a whole file
 	}
 	return &Layered{read}, nil
 }
 
-// WithoutBase has layers laid together, over nothing where a node's own file belongs.
+// WithoutBase merges layers over an empty document instead of the node's own file.
 func WithoutBase(payload map[string]string, key string) (map[string]string, error) {
 	composed, err := kubeletconfig.Compose(payload, key, func() (kubeletconfig.Base, error) { return kubeletconfig.BaseOf(nil, []byte(Header)), nil })
 	return composed.Payload, err
 }
 
-// Normalize has the values as a kubelet writes them, and keeps its nulls. The error is for a value of another type than the field's.
+// Normalize returns a patch with the values as a kubelet writes them, and with its nulls. It fails for a value of
+// the wrong type.
 func Normalize(patch map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(patch)
 	if err != nil {
@@ -90,8 +91,8 @@ func keepNulls(into, written map[string]any) {
 	}
 }
 
-// over is what a kubelet would run with that runs with this tree now, as far as that can be known. evictionHard that is as the kubelet has
-// it by default is taken for one that the node's own file does not name.
+// laidOver returns, as far as is known, what a kubelet would run with that runs with the given tree now. If
+// evictionHard equals the default, the node's own file is assumed not to set it.
 func (l *Layered) laidOver(running, defaults map[string]any) map[string]any {
 	tree := runtime.DeepCopyJSON(running)
 	hard, isMap := tree["evictionHard"].(map[string]any)
@@ -112,13 +113,13 @@ func (l *Layered) laidOver(running, defaults map[string]any) map[string]any {
 	return tree
 }
 
-// A Leaf is one value, a key of a free map among them.
+// A Leaf is one value; each key of a free map is a leaf.
 type Leaf struct {
 	Value any
-	key   string // of the free map
+	key   string // key of the free map
 }
 
-// KeyedLeaves are [leaves], the keys of free maps one by one.
+// KeyedLeaves returns the leaves of a tree, with the keys of free maps one by one.
 func KeyedLeaves(tree map[string]any) map[string]Leaf {
 	found := map[string]Leaf{}
 	for path, value := range Leaves(tree) {
@@ -134,7 +135,8 @@ func KeyedLeaves(tree map[string]any) map[string]Leaf {
 	return found
 }
 
-// layeredChanges are those of a configuration of layers: what they do not set stays as it is, unless other layers have set it.
+// layeredChanges returns the changes of a configuration of layers: a field that they do not set stays, unless
+// other layers have set it.
 func (c Comparison) layeredChanges() (changes []Change) {
 	after := c.Over.laidOver(c.Running, c.Defaults)
 	running, wanted, active := KeyedLeaves(c.Running), KeyedLeaves(after), KeyedLeaves(c.Active)
@@ -173,7 +175,8 @@ func (c Comparison) layeredChanges() (changes []Change) {
 	return changes
 }
 
-// goBack are the fields that the layers set which the node runs, and that the wanted ones leave to the node's own file.
+// goBack returns the fields that the layers which the node runs set, and that the wanted layers leave to the
+// node's own file.
 func (c Comparison) goBack() map[string]Leaf {
 	found := map[string]Leaf{}
 	for _, layer := range c.ActiveOver.List() {
@@ -187,7 +190,7 @@ func (c Comparison) goBack() map[string]Leaf {
 			if one.Value != nil {
 				continue
 			}
-			for other := range found { // a null takes what is below it, too
+			for other := range found { // a null also removes what is below it
 				if len(other) > len(path) && other[:len(path)+1] == path+"." {
 					delete(found, other)
 				}
@@ -197,7 +200,7 @@ func (c Comparison) goBack() map[string]Leaf {
 	return found
 }
 
-// keyed judges the keys of a map that a node's layers set in part.
+// keyed judges each key of a map that a node's layers set in part.
 func (c Comparison) keyed(changes []Change) []Change {
 	for i := range changes {
 		if one := &changes[i]; c.ActiveOver != nil && one.key != "" {

@@ -9,10 +9,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
+// An ownField is a field whose value belongs to one node: two nodes with the same value would be misconfigured or
+// lost.
 type ownField struct {
 	path string
-	own  func(value string) bool // nil: any value
+	own  func(value string) bool // nil matches any value
 	why  string
 }
 
@@ -23,21 +24,22 @@ var ownFields = []ownField{
 	{"healthzBindAddress", isHostAddress, "it is an address of one node"},
 }
 
-// isHostAddress tells whether an address is one machine's: neither all of its addresses nor its loopback, which every machine has.
+// isHostAddress reports whether an address belongs to one machine: it is neither the unspecified address nor a
+// loopback address.
 func isHostAddress(value string) bool {
 	address, err := netip.ParseAddr(value)
 	return err == nil && !address.IsUnspecified() && !address.IsLoopback()
 }
 
-// ownValues gives the fields of a configuration that belong to one node.
+// ownValues returns the fields of a configuration that belong to one node.
 func ownValues(tree map[string]any) []ownField {
 	return slices.DeleteFunc(slices.Clone(ownFields), func(f ownField) bool {
-		value, _ := tree[f.path].(string) // all of them are at the top
+		value, _ := tree[f.path].(string) // all of them are top-level fields
 		return value == "" || f.own != nil && !f.own(value)
 	})
 }
 
-// Shareable says why a configuration is for one node alone, nil when it is not.
+// Shareable returns an error if a configuration is for one node only.
 func (d Document) Shareable() error {
 	for _, layer := range d.Over.List() {
 		for _, f := range ownValues(layer.Patch) {
@@ -50,14 +52,15 @@ func (d Document) Shareable() error {
 	return nil
 }
 
-// RemoveNodeSpecific takes out what belongs to the node that a configuration was read from, and what may be a secret, and names it.
+// RemoveNodeSpecific removes from a tree what belongs to the node that it was read from, and what may be a secret.
+// It returns the removed fields.
 func RemoveNodeSpecific(tree map[string]any) (left []string) {
 	for _, f := range ownValues(tree) {
 		left = append(left, f.path)
 		delete(tree, f.path)
 	}
 	for _, field := range kubeletconfig.Fields() {
-		if _, is := tree[field.Path]; is && field.Secret { // all of them are at the top
+		if _, is := tree[field.Path]; is && field.Secret { // all of them are top-level fields
 			left = append(left, field.Path)
 			delete(tree, field.Path)
 		}
@@ -65,7 +68,8 @@ func RemoveNodeSpecific(tree map[string]any) (left []string) {
 	return left
 }
 
-// Unmasked refuses a mask, which somebody has copied from what was printed: a node would take it for the value.
+// Unmasked returns an error for a mask that was copied from printed output, because a node would use it as the
+// value.
 func (d Document) Unmasked() error {
 	const words = "%s is masked (%s), so it is not the value; write that, or leave the field out"
 	for _, layer := range d.Over.List() {
@@ -79,14 +83,14 @@ func (d Document) Unmasked() error {
 	return nil
 }
 
-// rootFields are those by which a configuration gives the node to somebody: who may ask the kubelet what, and where pods, runtimes and
-// programs come from that run as root.
+// rootFields are the fields by which a configuration can give a user root on the node: who may ask the kubelet for
+// what, and the sources of pods, runtimes and programs that run as root.
 var rootFields = []string{
 	"allowedUnsafeSysctls", "authentication", "authorization", "containerRuntimeEndpoint", "enableDebugFlagsHandler", "enableSystemLogHandler",
 	"enableSystemLogQuery", "imageServiceEndpoint", "readOnlyPort", "staticPodPath", "staticPodURL", "staticPodURLHeader", "volumePluginDir",
 }
 
-// GivesRoot tells whether a field is one of those, or within one.
+// GivesRoot reports whether a field is one of rootFields, or within one.
 func GivesRoot(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 	return slices.Contains(rootFields, top)

@@ -14,7 +14,7 @@ import (
 
 var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
-// FreeName is the name of a layer by that of its configuration.
+// FreeName returns a name for a new layer, from the name of its configuration.
 func FreeName(of string, taken []kubeletconfig.Layer) string {
 	name := strings.Trim(noLabel.ReplaceAllString(strings.ToLower(of), "-"), "-")
 	name = strings.TrimRight(name[:min(len(name), 50)], "-")
@@ -28,7 +28,7 @@ func FreeName(of string, taken []kubeletconfig.Layer) string {
 	return free
 }
 
-// EncodeLayers writes layers over each node's own file.
+// EncodeLayers returns the document of layers over each node's own file.
 func EncodeLayers(layers []kubeletconfig.Layer) ([]byte, error) {
 	if len(layers) > kubeletconfig.MaxLayers {
 		return nil, fmt.Errorf("these would be %d layers, and %d are the most; put some together", len(layers), kubeletconfig.MaxLayers)
@@ -49,7 +49,7 @@ func EncodeLayers(layers []kubeletconfig.Layer) ([]byte, error) {
 	return append([]byte("apiVersion: "+kubeletconfig.LayersAPIVersion+"\nkind: "+kubeletconfig.LayersKind+"\n"), text...), nil
 }
 
-// AddPatch lays a patch over layers. That of an earlier edit under the same name grows instead.
+// AddPatch adds a patch to layers. An earlier patch under the same name is extended instead.
 func AddPatch(layers []kubeletconfig.Layer, name, node string, patch map[string]any) []kubeletconfig.Layer {
 	layers = slices.Clone(layers)
 	own := FreeName(name, nil)
@@ -60,7 +60,7 @@ func AddPatch(layers []kubeletconfig.Layer, name, node string, patch map[string]
 	return append(layers, kubeletconfig.Layer{Name: FreeName(name, layers), From: "edit of " + node, Patch: patch})
 }
 
-// joined is one patch that does what two do. Nulls of both stay.
+// joined returns one patch that does what two do. The nulls of both stay.
 func joined(first, second map[string]any) map[string]any {
 	result := map[string]any{}
 	for name, value := range first {
@@ -77,7 +77,7 @@ func joined(first, second map[string]any) map[string]any {
 	return result
 }
 
-// Patch applies a merge patch to a configuration, which is written anew.
+// Patch applies a merge patch to a configuration, and encodes the result.
 func Patch(document []byte, patch map[string]any) ([]byte, error) {
 	tree, err := kubeletconfig.Decode(document)
 	if err != nil {
@@ -91,7 +91,8 @@ func Patch(document []byte, patch map[string]any) ([]byte, error) {
 	return text, nil
 }
 
-// Difference is what makes after of what runs. A field that was shown and is gone is null; one that was not shown is as it was.
+// Difference returns the patch that makes after of what runs. A field that was shown and is gone becomes null; a
+// field that was not shown stays.
 func Difference(runs, shown, after map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, value := range after {

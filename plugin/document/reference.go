@@ -10,11 +10,11 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// DefaultKey is the key that push writes and that an assignment without a key means.
+// DefaultKey is the key that push writes, and the key of an assignment without one.
 const DefaultKey = "kubelet"
 
-// ParseReference reads what a person wrote: NAME, NAMESPACE/NAME or NAMESPACE/NAME/KEY, each with @UID or without, or local.
-// The key is "" where none is given.
+// ParseReference reads an assignment as a user writes it: NAME, NAMESPACE/NAME or NAMESPACE/NAME/KEY, each with or
+// without @UID, or local. The key is "" if none is given.
 func ParseReference(text, namespace string) (nodev1.Assignment, error) {
 	if text == nodev1.Local {
 		return nodev1.Assignment{}, nil
@@ -44,7 +44,7 @@ func ParseReference(text, namespace string) (nodev1.Assignment, error) {
 	return r, nil
 }
 
-// KeyOf finds the key that holds the configuration where a person named none: the usual one, or the only one.
+// KeyOf returns the key that holds the configuration if the user named none: the usual one, or the only one.
 func KeyOf(configMap *corev1.ConfigMap) (string, error) {
 	if _, is := configMap.Data[DefaultKey]; is {
 		return DefaultKey, nil
@@ -64,7 +64,7 @@ func KeyOf(configMap *corev1.ConfigMap) (string, error) {
 	return "", fmt.Errorf("ConfigMap %s has the keys %s; name the one with the KubeletConfiguration: %s/KEY", name, strings.Join(keys, ", "), name)
 }
 
-// ShortReference leaves out the key where an assignment without one means the same.
+// ShortReference omits the key if an assignment without one means the same.
 func ShortReference(r nodev1.Assignment) string {
 	if r.Key == DefaultKey && r.UID == "" {
 		return r.Namespace + "/" + r.Name

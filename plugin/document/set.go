@@ -9,7 +9,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// ParseSets reads what --set was given into one patch.
+// ParseSets reads the values of --set into one patch.
 func ParseSets(arguments []string) (map[string]any, error) {
 	patch := map[string]any{}
 	for _, argument := range arguments {
@@ -33,7 +33,7 @@ func ParseSets(arguments []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// FieldSteps gives where a field is in the tree, and its type. A key of a map may have points in it.
+// FieldSteps returns the path of a field in the tree, and its type. A key of a map may contain dots.
 func FieldSteps(path string) (steps []string, kind string, err error) {
 	field, is := kubeletconfig.FieldOf(path)
 	if !is {
@@ -53,7 +53,7 @@ func FieldSteps(path string) (steps []string, kind string, err error) {
 	return append(steps, path[len(field.Path)+1:]), kind, nil
 }
 
-// parseValue reads a value by the type of its field, so that nobody has to quote.
+// parseValue reads a value by the type of its field, so that users need no quotes.
 func parseValue(kind, text string) (any, error) {
 	if text == "null" {
 		return nil, nil
@@ -92,7 +92,7 @@ func parseValue(kind, text string) (any, error) {
 	return tree["v"], nil
 }
 
-// put sets a field that was not set before.
+// put sets a field. It fails if the field was set before.
 func put(patch map[string]any, steps []string, value any) error {
 	last := len(steps) - 1
 	for i, step := range steps[:last] {

@@ -19,7 +19,7 @@ func newAdopt(f *cmdutil.Factory) *cobra.Command {
 	o := &handoverOptions{Factory: f, did: "adopted", how: adoption}
 	return o.handing(&cobra.Command{
 		Use:   "adopt NODE...",
-		Short: "Give nodes that somebody assigned by hand, or released, to their pool",
+		Short: "Return nodes that were assigned by hand, or released, to their pool",
 		Long: `Give nodes to the pool whose selector takes them. A pool leaves alone what a person assigned or reset: the mark pool-assigned, which this command
 writes, lets the pool take the node as it is. It keeps what it runs until its turn comes, by waves and within maxUnavailable. The label
 ` + rollout.PoolLabel + `=none is removed.`,
@@ -27,8 +27,9 @@ writes, lets the pool take the node as it is. It keeps what it runs until its tu
 	})
 }
 
-// adoption writes the mark of the pool that selects the node, with the assignment that the node has: so nothing changes at once. An older
-// retry goes, or a verdict on what a person assigned would be taken for one on a revision.
+// adoption writes the mark of the pool that selects the node, with the node's current assignment, so nothing
+// changes immediately. It removes an older retry, because otherwise a verdict on the user's assignment would count
+// for a revision.
 func adoption(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
 	node := rollout.ReadNode(v.Node)
 	owners := rollout.Owners(view.CorePools(pools), withoutLabel(&node, rollout.PoolLabel))

@@ -1,2 +1,3 @@
-// Package rollout has the commands of "kubectl kubelet rollout": they show how the revision of a pool reaches its nodes, and steer it.
+// Package rollout has the commands of "kubectl kubelet rollout", which show and control how a pool's revision
+// reaches its nodes.
 package rollout

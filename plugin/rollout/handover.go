@@ -15,10 +15,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A handover says by what patch a node changes hands.
+// A handover returns the patch that changes which pool or user controls a node.
 type handover func(pools []view.Pool, v view.Node, say notes) (map[string]any, error)
 
-// handoverOptions are the flags of the commands that change to whom nodes belong.
+// handoverOptions are the flags of the commands that change which pool or user controls nodes.
 type handoverOptions struct {
 	*cmdutil.Factory
 	nodes  view.Selection
@@ -29,7 +29,7 @@ type handoverOptions struct {
 	how handover
 }
 
-// handing makes a command that changes to whom nodes belong.
+// handing completes a command that changes which pool or user controls nodes.
 func (o *handoverOptions) handing(command *cobra.Command) *cobra.Command {
 	command.Args = cobra.MinimumNArgs(1)
 	command.ValidArgsFunction = o.CompleteNodes
@@ -69,7 +69,7 @@ func (o *handoverOptions) Run(ctx context.Context) error {
 	})
 }
 
-// handOver patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
+// handOver patches the exact version of the Node that was read. If the Node has changed, it reads the Node again.
 func (o *handoverOptions) handOver(ctx context.Context, client kubernetes.Interface, v view.Node, pools []view.Pool) error {
 	did := o.did
 	var said []string

@@ -30,7 +30,7 @@ import (
 type historyOptions struct {
 	*cmdutil.Factory
 	pool   string
-	number int64 // the revision that is asked for, where asked is set
+	number int64 // the revision to show, if asked is set
 	asked  bool
 	print  *genericclioptions.PrintFlags
 }
@@ -112,7 +112,7 @@ func writeRevisions(f *cmdutil.Factory, p pool, kept []view.Revision) error {
 	return t.Flush()
 }
 
-// resultOf is what became of a revision, as far as the status remembers.
+// resultOf returns what became of a revision, as far as the status remembers.
 func (p pool) resultOf(r *view.Revision) (result, proven string) {
 	for _, known := range p.Status.Revisions {
 		if known.Hash == r.Hash && known.Revision == r.Number {
@@ -122,7 +122,7 @@ func (p pool) resultOf(r *view.Revision) (result, proven string) {
 	return "<unknown>", "<unknown>"
 }
 
-// noteOn says what a revision is to its pool now, and why people made it.
+// noteOn returns what a revision is to its pool now, and the users' change cause.
 func (p pool) noteOn(r *view.Revision) string {
 	var words []string
 	is := func(name v1alpha1.RevisionName) bool { return name.Revision == r.Number && name.Hash == r.Hash }
@@ -148,7 +148,7 @@ func (p pool) noteOn(r *view.Revision) string {
 	return strings.Join(notes, "; ")
 }
 
-// describeRevision shows a revision whole.
+// describeRevision prints a whole revision.
 func describeRevision(f *cmdutil.Factory, p pool, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
@@ -182,7 +182,7 @@ func describeRevision(f *cmdutil.Factory, p pool, r view.Revision) error {
 	return nil
 }
 
-// maskedPatch is what a layer sets, as JSON without secrets; null where it does not decode.
+// maskedPatch returns what a layer sets, as JSON without secrets; null if it does not decode.
 func maskedPatch(patch []byte) []byte {
 	tree, err := kubeletconfig.Decode(patch)
 	var text bytes.Buffer
@@ -194,7 +194,7 @@ func maskedPatch(patch []byte) []byte {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
+// printRevisions prints revisions in the form of a Kubernetes object, kind KubeletPoolRevisions.
 func printRevisions(f *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {

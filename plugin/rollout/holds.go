@@ -24,8 +24,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// warnOfHolds says what lets no node of a pool go back: a pause, a maxUnavailable of 0, and budgets that allow nothing. Who may not read budgets may
-// still change the pool.
+// warnOfHolds prints what prevents all nodes of a pool from going back: a pause, a maxUnavailable of 0, and
+// budgets that allow nothing. A user without read access to budgets can still change the pool.
 func warnOfHolds(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, p pool) {
 	if p.Spec.Rollout.Paused {
 		f.Note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
@@ -60,7 +60,7 @@ func isZero(amount *intstr.IntOrString) bool {
 	return amount != nil && strings.TrimSuffix(amount.String(), "%") == "0"
 }
 
-// A holdingBudget is a KubeletRolloutBudget that allows no change of the nodes that it takes.
+// A holdingBudget is a KubeletRolloutBudget that allows no change of the nodes that it selects.
 type holdingBudget struct {
 	name, why string
 	selector  labels.Selector
@@ -93,7 +93,7 @@ func holdingBudgets(ctx context.Context, api dynamic.Interface) (holding []holdi
 			return nil, fmt.Errorf("reading KubeletRolloutBudget %s: %w", list.Items[i].GetName(), err)
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&b.Spec.Selector)
-		if err != nil { // the controller cannot read it either, and takes it for one of all nodes
+		if err != nil { // the controller cannot read it either, and applies it to all nodes
 			selector = labels.Everything()
 		}
 		if why := whyHolds(&b); why != "" {
@@ -104,7 +104,7 @@ func holdingBudgets(ctx context.Context, api dynamic.Interface) (holding []holdi
 	return holding, nil
 }
 
-// whyHolds says why a budget allows no change; empty where it may allow one.
+// whyHolds returns why a budget allows no change; "" if it may allow one.
 func whyHolds(b *v1alpha1.KubeletRolloutBudget) string {
 	ready := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady)
 	switch most := b.Spec.MaxUnavailable; {
@@ -118,7 +118,7 @@ func whyHolds(b *v1alpha1.KubeletRolloutBudget) string {
 	return ""
 }
 
-// membersOf are the nodes of a pool. Another pool may own some of those that its selector takes.
+// membersOf returns the nodes of a pool. Another pool may own some of those that its selector matches.
 func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p pool, now time.Time) (members []*rollout.Node, err error) {
 	w := rollout.World{Now: now}
 	if w.Pools, err = allPools(ctx, api.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), p, nil); err != nil {

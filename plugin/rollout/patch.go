@@ -19,11 +19,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// errNothingToDo ends a change that is made already.
+// errNothingToDo ends a command whose change is made already.
 var errNothingToDo = errors.New("nothing is changed")
 
-// patchPool changes a pool by a merge patch that holds for the version that it was made from. A pool that has changed meanwhile, and be it
-// only in its status, is looked at anew.
+// patchPool changes a pool by a merge patch for the version that the change was computed from. If the pool has
+// changed, even only in its status, patchPool reads it again and calls change again.
 func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string, dry cmdutil.DryRun, change func(pool) (map[string]any, error)) (pool, error) {
 	var after pool
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -70,10 +70,10 @@ func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p pool,
 	return object, object.UnmarshalJSON(merged)
 }
 
-// byHand are field managers of people, who do not come back by themselves to set a field again.
+// byHand are field managers of people, which do not set a field again automatically.
 var byHand = []string{cmdutil.FieldManager, "kubectl-edit", "kubectl-patch"}
 
-// otherManagers names who else has set a field of the spec.
+// otherManagers returns which other field managers have set a field of the spec.
 func (p pool) otherManagers(field string) (names []string) {
 	for _, entry := range p.ManagedFields {
 		var owned struct {

@@ -10,8 +10,8 @@ func newPause(f *cmdutil.Factory) *cobra.Command {
 	o := &steerOptions{Factory: f, did: "paused", change: setPaused(true)}
 	return o.steering(&cobra.Command{
 		Use:   "pause POOL",
-		Short: "Let no revision of a pool move",
-		Long: `Let no revision of a pool move. What nodes were assigned already goes on, and is not taken back. Verdicts still stop the revision, and new
+		Short: "Pause a pool's rollout",
+		Long: `Pause the rollout of a pool: no revision moves. Nodes keep what they were assigned already, and go on with it. Verdicts still stop the revision, and new
 nodes still get the one that was completed last.`,
 		Example: "  kubectl kubelet rollout pause workers",
 	})
@@ -28,7 +28,7 @@ its layers again.`,
 	})
 }
 
-// setPaused is the change of spec.rollout.paused.
+// setPaused returns the change of spec.rollout.paused.
 func setPaused(paused bool) func(pool, notes) (map[string]any, error) {
 	return func(p pool, say notes) (map[string]any, error) {
 		if p.Spec.Rollout.Paused == paused {

@@ -25,7 +25,7 @@ kubectl kubelet rollout adopt gives it back.`,
 	})
 }
 
-// releasing leaves the mark as it is: it is what tells of a node that fails, and is taken away, which revision that was.
+// releasing does not change the mark: if the node fails and is removed, the mark says which revision it had.
 func releasing(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
 	if v.HeldOut() {
 		return nil, nothingToDo("node %s is in no pool already", v.Name)

@@ -26,7 +26,7 @@ revision already is restarted.`,
 // retryOptions are the flags of rollout retry.
 type retryOptions struct{ steerOptions }
 
-// retry gives the pool a word that it has not heard yet.
+// retry sets a retry value that the pool has not seen yet.
 func (o *retryOptions) retry(p pool, say notes) (map[string]any, error) {
 	if t := p.Status.Target; t != nil {
 		if stop := p.Stopped(); stop != nil {
@@ -42,7 +42,7 @@ func (o *retryOptions) retry(p pool, say notes) (map[string]any, error) {
 	return inRollout(map[string]any{"retry": freshWord(o.Factory, p)}), nil
 }
 
-// freshWord is one that the pool has not heard: the time.
+// freshWord returns a value that the pool has not seen: the time.
 func freshWord(f *cmdutil.Factory, p pool) string {
 	word := f.Now().UTC().Format("20060102T150405.000Z")
 	fresh := word

@@ -12,7 +12,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// NewCommand makes "kubectl kubelet rollout", with the commands below it.
+// NewCommand returns "kubectl kubelet rollout" with its subcommands.
 func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rollout COMMAND",
@@ -35,7 +35,7 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 	return command
 }
 
-// A pool is a KubeletPool as it was read, with what its rollout takes to show and to steer.
+// A pool is a KubeletPool as it was read, with the methods of the rollout commands.
 type pool struct{ view.Pool }
 
 // openPool connects, and reads a pool.

@@ -22,8 +22,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A rolloutView is a pool with its nodes and revisions. How many there are of each kind the pool's status says; which ones those are is
-// seen on the Nodes, by the rules of the controller itself.
+// A rolloutView is a pool with its nodes and revisions. The pool's status has the number of nodes of each class;
+// which nodes these are is computed from the Nodes, by the controller's own rules.
 type rolloutView struct {
 	pool
 	now    time.Time
@@ -54,7 +54,7 @@ func viewOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface
 	return story
 }
 
-// allPools are the pools as the core reads them: another one may own some of the nodes.
+// allPools returns the pools in the form of package rollout, because another pool may own some of the nodes.
 func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept []view.Revision) ([]rollout.Pool, error) {
 	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, view.CoreRevisions(kept), time.LoadLocation)}
 	list, err := api.List(ctx, metav1.ListOptions{})
@@ -117,7 +117,7 @@ func (p rolloutView) headline() string {
 	return words
 }
 
-// changeOfTarget says what the target changes against the revision that is stable.
+// changeOfTarget returns what the target changes against the stable revision.
 func (p rolloutView) changeOfTarget() string {
 	t := p.Status.Target
 	to := p.keptAs(t.RevisionName)
@@ -131,7 +131,7 @@ func (p rolloutView) changeOfTarget() string {
 	return view.ChangeText(from, to, 3)
 }
 
-// keptAs is a revision as it is kept; nil where there is none, such as the nodes' own configuration.
+// keptAs returns a stored revision; nil if there is none, as for the nodes' own configuration.
 func (p rolloutView) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 	for i := range p.kept {
 		if r := &p.kept[i]; r.Number == name.Revision && r.Hash == name.Hash && !r.Tampered {
@@ -141,7 +141,7 @@ func (p rolloutView) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 	return nil
 }
 
-// countText says how many nodes there are of each class, as the controller counts.
+// countText returns the number of nodes of each class, as the controller counts them.
 func (p pool) countText() string {
 	n := p.Status.Nodes
 	words := []string{}
@@ -178,7 +178,7 @@ func (p rolloutView) unavailableText() string {
 	return text
 }
 
-// unavailableReason says why a node counts as unavailable.
+// unavailableReason returns why a node counts as unavailable.
 func (p rolloutView) unavailableReason(m rollout.Member) string {
 	switch {
 	case !m.Node.Ready:
@@ -200,7 +200,7 @@ func (p rolloutView) unavailableReason(m rollout.Member) string {
 	return cmp.Or(bounded.Line(m.Node.Reason), "changing")
 }
 
-// names are those of the members of a class.
+// names returns the names of the members of a class.
 func (p rolloutView) names(of ...rollout.Class) (names []string) {
 	for _, m := range p.view.Members {
 		if slices.Contains(of, m.Class) {
@@ -210,7 +210,7 @@ func (p rolloutView) names(of ...rollout.Class) (names []string) {
 	return names
 }
 
-// skipped counts and names those that the pool leaves alone.
+// skipped counts and names the nodes that the pool does not change.
 func (p rolloutView) skipped() string {
 	n := p.Status.Nodes
 	var words []string
@@ -237,7 +237,7 @@ func (p rolloutView) skipped() string {
 	return "not moved: " + strings.Join(words, ", ")
 }
 
-// byWhom adds who assigned a manual node something, where the record on the Node tells.
+// byWhom adds which user assigned something to a manual node, if the record on the Node has it.
 func (p rolloutView) byWhom(names []string) []string {
 	told := slices.Clone(names)
 	for i, name := range names {
@@ -252,7 +252,7 @@ func (p rolloutView) byWhom(names []string) []string {
 	return told
 }
 
-// waits says why nothing new is assigned.
+// waits returns why nothing new is assigned.
 func (p rolloutView) waits() string {
 	c := p.Condition(v1alpha1.ConditionProgressing)
 	if c == nil || !p.Observed() || c.Status == metav1.ConditionTrue || c.Reason == rollout.ReasonCompleted || p.Stopped() != nil {
@@ -262,12 +262,12 @@ func (p rolloutView) waits() string {
 	case rollout.ReasonPaused:
 		return "paused: kubectl kubelet rollout resume " + p.Name
 	case rollout.ReasonHeld:
-		return "held, and goes on by itself: " + bounded.Line(c.Message)
+		return "held, and continues automatically: " + bounded.Line(c.Message)
 	}
 	return bounded.Line(c.Reason + ": " + c.Message)
 }
 
-// standing says in one line where the rollout is, and for whom it waits.
+// standing returns on one line where the rollout is, and which nodes it waits for.
 func (p rolloutView) standing() string {
 	words := []string{p.headline(), p.countText()}
 	for _, line := range []string{p.waitsFor(), p.waits(), p.stalled(), p.unknown()} {
@@ -278,7 +278,7 @@ func (p rolloutView) standing() string {
 	return strings.Join(words, "; ")
 }
 
-// waitsFor names the nodes that have not answered for good.
+// waitsFor names the nodes that have not given a final answer.
 func (p rolloutView) waitsFor() string {
 	var who []string
 	for _, c := range []struct {
@@ -298,7 +298,7 @@ func (p rolloutView) waitsFor() string {
 	return "it waits for " + strings.Join(who, ", ")
 }
 
-// stalled says what people have to see to, beside a stop.
+// stalled returns what users have to fix, apart from a stop.
 func (p rolloutView) stalled() string {
 	c := p.Condition(v1alpha1.ConditionStalled)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == rollout.ReasonStopped {

@@ -22,7 +22,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// poolInterval is the time between two looks at a pool. The controller writes its status once a second at most.
+// poolInterval is the time between two reads of a pool. The controller writes its status at most once a second.
 const poolInterval = time.Second
 
 // statusOptions are the flags of rollout status.
@@ -50,7 +50,7 @@ With --watch=false it does not wait, and ends with 1 when the revision was stopp
 		ValidArgsFunction: f.CompletePools,
 		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is through, and tell what happens meanwhile")
+	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is completed, and show its progress")
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0: without end")
 	command.Flags().Int64Var(&o.revision, "revision", 0, "the revision to wait for; it is an error when the pool is at another. 0: the one that the pool is at")
 	o.print = cmdutil.PrintFlags(command, "")
@@ -64,7 +64,7 @@ func (o *statusOptions) Complete(_ *cobra.Command, arguments []string) error {
 	return nil
 }
 
-// Validate refuses numbers below zero.
+// Validate refuses negative numbers.
 func (o *statusOptions) Validate() error {
 	if o.timeout < 0 || o.revision < 0 {
 		return errors.New("--timeout and --revision cannot be negative")
@@ -72,7 +72,7 @@ func (o *statusOptions) Validate() error {
 	return nil
 }
 
-// Run shows how far the revision is, and waits until it is through.
+// Run prints the progress of the revision, and waits until it is completed.
 func (o *statusOptions) Run(ctx context.Context) error {
 	client, pools, p, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return f.follow(ctx, p.Name)
 }
 
-// overdue: nothing has moved for longer than the pool's progressDeadline.
+// overdue returns an error if nothing has moved for longer than the pool's progressDeadline.
 func (p pool) overdue() error {
 	c := p.Condition(v1alpha1.ConditionProgressing)
 	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.Observed() {
@@ -100,23 +100,23 @@ func (p pool) overdue() error {
 	return fmt.Errorf("pool %s: %s", p.Name, bounded.Line(c.Message))
 }
 
-// lasts: asking again gives the same answer.
+// lasts reports whether the same request would fail again.
 func lasts(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// A follower tells what becomes of a pool.
+// A follower prints the progress of a pool.
 type follower struct {
 	*cmdutil.Factory
 	client  kubernetes.Interface
 	pools   dynamic.ResourceInterface
 	options statusOptions
 
-	stage, said string // what was told last
-	last        pool   // as it was seen last
+	stage, said string // what was printed last
+	last        pool   // as it was read last
 }
 
-// follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
+// follow reads the pool until its rollout has ended. It tries again if the API server fails for a time.
 func (f *follower) follow(ctx context.Context, name string) error {
 	if f.options.timeout > 0 {
 		var end context.CancelFunc
@@ -134,7 +134,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 		}
 		p, err := view.GetPool(ctx, f.pools, name)
 		switch {
-		case err != nil && ctx.Err() != nil: // it was this watching that ended the request
+		case err != nil && ctx.Err() != nil: // the context ended the request
 			continue
 		case err != nil && lasts(err):
 			return err
@@ -149,8 +149,9 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	}
 }
 
-// endsAfter ends a context after a time, of which nobody who gets it knows: a client's rate limiter fails at once where it would have to wait for longer,
-// and that would be the last word of a rollout that goes on.
+// endsAfter ends a context after a time, without a deadline that a client can see: a client's rate limiter fails
+// immediately if it would have to wait beyond the deadline, and its error would be the last message about a
+// rollout that goes on.
 func endsAfter(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
@@ -173,10 +174,11 @@ func (f *follower) ended(ctx context.Context, name string, failure error) error 
 	return fmt.Errorf("pool %s: not within %s: %s; its rollout goes on", name, f.options.timeout, words)
 }
 
-// lastLook is how long a last look at the nodes may take, once the time of the user is over.
+// lastLook limits a last read of the nodes after the user's timeout.
 const lastLook = 5 * time.Second
 
-// tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
+// tell prints what is new: the whole view for a new stage, else one line. It returns whether the rollout has
+// ended.
 func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	f.last = p
 	done, err = p.verdict(f.options.revision)
@@ -200,8 +202,9 @@ func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	return done, nil
 }
 
-// moves: the revision is completed, and nodes that became members after that are on their way to it. Who is late and cannot be moved now, for it is
-// NotReady or cordoned, is not waited for; nor is anybody who must not be seen.
+// moves reports whether the revision is completed while new members are still on their way to it. It ignores late
+// nodes that cannot be moved now, because they are NotReady or cordoned. It also returns false if the nodes cannot
+// be read.
 func (f *follower) moves(ctx context.Context, p pool) bool {
 	n := p.Status.Nodes
 	if n.Applying+n.OnTrial+n.Joining > 0 {
@@ -220,7 +223,8 @@ func (f *follower) lookAt(ctx context.Context, p pool) rolloutView {
 	return viewOf(ctx, f.Factory, f.client, f.pools, p)
 }
 
-// verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.
+// verdict reports whether there is nothing left to wait for. It returns an error for a failure that waiting does
+// not fix.
 func (p pool) verdict(wanted int64) (done bool, err error) {
 	ready := p.Condition(v1alpha1.ConditionReady)
 	if !p.Observed() || ready == nil {
@@ -235,7 +239,7 @@ func (p pool) verdict(wanted int64) (done bool, err error) {
 	return ready.Status == metav1.ConditionTrue, nil
 }
 
-// stage changes where the whole story is worth to be told again.
+// stage returns a key that changes when the whole view is worth printing again.
 func (p pool) stage() string {
 	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.Observed())}
 	if w := p.Status.Wave; w != nil {

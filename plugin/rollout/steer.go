@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-// steerOptions are what every command has that changes a field of spec.rollout of one pool.
+// steerOptions are the flags of the commands that change a field of spec.rollout of one pool.
 type steerOptions struct {
 	*cmdutil.Factory
 	pool   string
@@ -22,7 +22,7 @@ type steerOptions struct {
 	change func(p pool, say notes) (map[string]any, error)
 }
 
-// steering makes a command that changes one pool.
+// steering completes a command that changes one pool.
 func (o *steerOptions) steering(command *cobra.Command) *cobra.Command {
 	command.Args = cobra.ExactArgs(1)
 	command.ValidArgsFunction = o.CompletePools
@@ -51,7 +51,7 @@ func (o *steerOptions) Run(ctx context.Context) error {
 	}
 	var said []string
 	after, err := patchPool(ctx, pools, o.pool, o.dryRun, func(p pool) (map[string]any, error) {
-		said = nil // of a version that was changed meanwhile
+		said = nil // about a version that has changed since
 		return o.change(p, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
 	})
 	did := o.did
@@ -67,22 +67,22 @@ func (o *steerOptions) Run(ctx context.Context) error {
 	return o.PrintObject(o.print, o.dryRun.Did(did), after.Object)
 }
 
-// notes takes what a person is told when the change is made.
+// notes collects what is printed after the change is made.
 type notes func(format string, values ...any)
 
-// managers warns of who else sets the field: what a GitOps tool states it sets back.
+// managers warns about other field managers of the field: a GitOps tool resets what it applies.
 func (n notes) managers(p pool, field string) {
 	for _, manager := range p.otherManagers(field) {
 		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and retry out of what it applies", manager, field)
 	}
 }
 
-// inRollout is a merge patch of fields of spec.rollout.
+// inRollout returns a merge patch of fields of spec.rollout.
 func inRollout(fields map[string]any) map[string]any {
 	return map[string]any{"spec": map[string]any{"rollout": fields}}
 }
 
-// nothingToDo ends a change that is made already.
+// nothingToDo returns the error for a change that is made already.
 func nothingToDo(format string, values ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errNothingToDo}, values...)...)
 }

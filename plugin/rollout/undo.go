@@ -19,7 +19,7 @@ import (
 // undoOptions are the flags of rollout undo.
 type undoOptions struct {
 	steerOptions
-	to      int64 // the revision that is asked for, where asked is set
+	to      int64 // the requested revision, if asked is set
 	asked   bool
 	toLocal bool
 	yes     bool
@@ -31,7 +31,7 @@ func newUndo(f *cmdutil.Factory) *cobra.Command {
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
-before it. Nodes go back within maxUnavailable, and what was assigned and not begun is taken back without a restart. While the pool is on its way back,
+before it. Nodes go back within maxUnavailable, and a node that has not begun with its assignment gets the old one without a restart. While the pool is on its way back,
 the same command changes nothing. No node goes back while the pool is paused, while its maxUnavailable is 0, or while a KubeletRolloutBudget that
 takes the node is frozen: the command says so.
 
@@ -58,7 +58,7 @@ func (o *undoOptions) Complete(command *cobra.Command, arguments []string) error
 	return o.steerOptions.Complete(command, arguments)
 }
 
-// Validate wants one way back.
+// Validate allows one way back.
 func (o *undoOptions) Validate() error {
 	switch {
 	case o.asked && o.toLocal:
@@ -69,7 +69,7 @@ func (o *undoOptions) Validate() error {
 	return nil
 }
 
-// Run finds out where the pool would go, asks where nobody has proven that revision, and pins the pool to it.
+// Run finds the revision to go back to, asks if it was never proven, and pins the pool to it.
 func (o *undoOptions) Run(ctx context.Context) error {
 	client, _, seen, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *undoOptions) Run(ctx context.Context) error {
 			return nil, err
 		}
 		if wanted != shown {
-			return nil, fmt.Errorf("pool %s has changed meanwhile, and would go to %s, not to %s; look again", p.Name, wanted.Text(), shown.Text())
+			return nil, fmt.Errorf("pool %s has changed in the meantime, and would go to %s, not to %s; look again", p.Name, wanted.Text(), shown.Text())
 		}
 		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, p.wayTo(wanted), p.Name)
 		say.managers(p, "pin")
@@ -97,7 +97,8 @@ func (o *undoOptions) Run(ctx context.Context) error {
 	return o.steerOptions.Run(ctx)
 }
 
-// offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
+// offer finds the revision to go back to, and prints what holds the pool. If the revision was never proven, it
+// shows what would change, and asks.
 func offer(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
@@ -128,7 +129,7 @@ func offer(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface,
 	return wanted, f.Confirm("Go to %s?", wanted.Text())
 }
 
-// wayTo says from where to where the pool goes.
+// wayTo returns from which revision to which the pool goes.
 func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
 	switch t := p.Status.Target; {
 	case t == nil:
@@ -140,7 +141,7 @@ func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
 	}
 }
 
-// changeTo says what that does to the nodes that have the target.
+// changeTo returns what that does to the nodes that have the target.
 func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
 	if p.Status.Target == nil {
 		return ""
@@ -153,13 +154,13 @@ func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) strin
 	return ""
 }
 
-// onTarget is how many members have the target.
+// onTarget returns how many members have the target.
 func (p pool) onTarget() int32 {
 	n := p.Status.Nodes
 	return n.Applying + n.Waiting + n.OnTrial + n.Proven + n.Failed + n.Blocked
 }
 
-// pinTo is a merge patch of the pin, whatever there was before.
+// pinTo returns a merge patch of the pin that replaces any pin before.
 func pinTo(name v1alpha1.RevisionName) map[string]any {
 	if name.Local {
 		return map[string]any{"revision": nil, "local": true}
@@ -167,7 +168,7 @@ func pinTo(name v1alpha1.RevisionName) map[string]any {
 	return map[string]any{"revision": name.Revision, "local": nil}
 }
 
-// wayBack is where to go: what is asked for, else the revision that was completed before.
+// wayBack returns the revision to go to: the requested one, else the one that was completed before.
 func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 	at, pin := p.Status.Target, p.Spec.Rollout.Pin
 	switch {
@@ -197,7 +198,7 @@ func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 	return *before, nil
 }
 
-// goesBack: the pool was told to go back to what was completed before, and is not there yet.
+// goesBack reports whether the pool is still on its way back to what was completed before.
 func (p pool) goesBack() bool {
 	pin, ready := p.Spec.Rollout.Pin, p.Condition(v1alpha1.ConditionReady)
 	if pin == nil || p.Stopped() != nil {
@@ -213,7 +214,7 @@ func (p pool) goesBack() bool {
 	return ready.Reason != rollout.ReasonInvalidSpec && ready.Status != metav1.ConditionTrue
 }
 
-// completedBefore is what was completed last, other than the target; nil is nothing.
+// completedBefore returns the revision that was completed last, other than the target; nil if there is none.
 func (p pool) completedBefore() *v1alpha1.RevisionName {
 	at := p.Status.Target.RevisionName
 	for i := range p.Status.Completions {
@@ -224,7 +225,7 @@ func (p pool) completedBefore() *v1alpha1.RevisionName {
 	return nil
 }
 
-// named is the name with its hash, where the status knows it.
+// named returns the name with its hash, if the status has it.
 func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	for _, r := range p.Status.Revisions {
 		if r.Revision == name.Revision && r.Local == name.Local {
@@ -234,12 +235,12 @@ func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	return name
 }
 
-// wasCompleted: the revision was stable at some time.
+// wasCompleted reports whether the revision was stable at some time.
 func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
 	return slices.ContainsFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
 }
 
-// mayGoTo: the controller keeps that revision, and it was not stopped.
+// mayGoTo returns an error if the controller does not store that revision, or if it was stopped.
 func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
 	if to.Local {
 		return nil

@@ -17,7 +17,7 @@ undone is rolled out again, by waves, unless it was stopped.`,
 	})
 }
 
-// unpin takes the pin away.
+// unpin removes the pin.
 func unpin(p pool, say notes) (map[string]any, error) {
 	if p.Spec.Rollout.Pin == nil {
 		return nil, nothingToDo("pool %s is not pinned, it follows its layers", p.Name)

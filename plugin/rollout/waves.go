@@ -17,7 +17,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// writeWaves tells of each wave that was begun how far it is: of the first the canaries, of the open one who is at risk.
+// writeWaves prints the progress of each wave that was begun: the canaries of the first, and the nodes at risk of
+// the open one.
 func (p rolloutView) writeWaves(to io.Writer) {
 	open := p.Status.Wave
 	if open == nil || p.unseen != nil {
@@ -41,7 +42,7 @@ func (p rolloutView) writeWaves(to io.Writer) {
 	_ = t.Flush()
 }
 
-// openWave says what the open wave waits for, and who is at risk.
+// openWave returns what the open wave waits for, and which nodes are at risk.
 func (p rolloutView) openWave(wave rollout.ViewedWave) (state, who string) {
 	n := p.Status.Nodes
 	switch c := p.Condition(v1alpha1.ConditionProgressing); {
@@ -61,7 +62,7 @@ func (p rolloutView) openWave(wave rollout.ViewedWave) (state, who string) {
 	var parts []string
 	if names := p.names(rollout.OnTrial); len(names) > 0 && n.OnTrial > 0 {
 		text := ""
-		if p.Status.Wave.Number > 1 { // the canaries are named already
+		if p.Status.Wave.Number > 1 { // the canaries are already named
 			text = view.FirstOf(names, " ") + ", "
 		}
 		if left := p.trialLeft(names); left > 0 {
@@ -80,7 +81,7 @@ func (p rolloutView) openWave(wave rollout.ViewedWave) (state, who string) {
 	return state, strings.Join(parts, "; ")
 }
 
-// trialLeft is the most that is left of a trial of these nodes.
+// trialLeft returns the most that is left of a trial of these nodes.
 func (p rolloutView) trialLeft(names []string) (most time.Duration) {
 	for _, name := range names {
 		left, _ := p.nodes[name].TrialLeft(p.now)
@@ -89,8 +90,8 @@ func (p rolloutView) trialLeft(names []string) (most time.Duration) {
 	return most
 }
 
-// canaries are the nodes that got the target first, by the kind that each is to prove it for. When the controller wrote onto a Node last
-// the API server notes there.
+// canaries returns the nodes that got the target first, with the kind that each of them proves it for. The API
+// server records on a Node when the controller last wrote it.
 func (p rolloutView) canaries(count int) string {
 	type assigned struct {
 		rollout.Member
@@ -115,7 +116,7 @@ func (p rolloutView) canaries(count int) string {
 	return view.FirstOf(words, "   ")
 }
 
-// assignedAt is when a pool's mark was written last; zero where the API server does not tell.
+// assignedAt returns when a pool's mark was last written; zero if the API server does not report it.
 func assignedAt(node *corev1.Node) (at time.Time) {
 	for _, entry := range node.ManagedFields {
 		if entry.FieldsV1 != nil && entry.Time != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+rollout.MarkAnnotation+`"`) && entry.Time.After(at) {
@@ -125,7 +126,8 @@ func assignedAt(node *corev1.Node) (at time.Time) {
 	return at
 }
 
-// stopError is what a person is told of a stop: who, in the node's own words, what has become of the others, and what can be done.
+// stopError returns the error for a stop: which node and its message, the state of the other nodes, and what the
+// user can do.
 func (p rolloutView) stopError(stop v1alpha1.Stop) error {
 	wave := ""
 	if w := p.Status.Wave; w != nil {
@@ -146,7 +148,7 @@ func (p rolloutView) stopError(stop v1alpha1.Stop) error {
 	return view.MultilineError(lines)
 }
 
-// harm says what the node runs that stopped it, and how many others the revision has reached.
+// harm returns what the node that stopped the revision runs, and how many other nodes the revision has reached.
 func (p rolloutView) harm(stop v1alpha1.Stop) string {
 	if p.unseen != nil {
 		return ""
@@ -173,7 +175,7 @@ func (p rolloutView) harm(stop v1alpha1.Stop) string {
 	return strings.Join(words, "; ")
 }
 
-// runs says which revision a node runs.
+// runs returns which revision a node runs.
 func (p rolloutView) runs(m rollout.Member) string {
 	good := ""
 	if m.Node.Active == m.Node.Good {
@@ -190,7 +192,7 @@ func (p rolloutView) runs(m rollout.Member) string {
 	return bounded.Line(m.Node.Active) + good
 }
 
-// changedLayers are those that the target has otherwise than the stable revision.
+// changedLayers returns the layers in which the target and the stable revision differ.
 func (p rolloutView) changedLayers() (names []string) {
 	to := p.keptAs(p.Status.Target.RevisionName)
 	var from *rollout.Revision

@@ -13,7 +13,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-// GetConfigMap reads the one that an assignment names, and gives the assignment its key where it has none.
+// GetConfigMap reads the ConfigMap of an assignment, and sets the assignment's key if it has none.
 func GetConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Assignment) (*corev1.ConfigMap, nodev1.Assignment, error) {
 	name := r.Namespace + "/" + r.Name
 	found, err := client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
@@ -23,7 +23,7 @@ func GetConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Ass
 	case err != nil:
 		return nil, r, fmt.Errorf("reading ConfigMap %s: %w", name, err)
 	case r.UID != "" && r.UID != string(found.UID):
-		return nil, r, fmt.Errorf("ConfigMap %s has the uid %s, and %s is asked for: it was made anew", name, found.UID, r.UID)
+		return nil, r, fmt.Errorf("ConfigMap %s has the uid %s, and %s is asked for: it was made again", name, found.UID, r.UID)
 	}
 	if r.Key == "" {
 		if r.Key, err = document.KeyOf(found); err != nil {
@@ -33,7 +33,7 @@ func GetConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Ass
 	return found, r, nil
 }
 
-// IsVersion tells whether a ConfigMap is the very version that a node names.
+// IsVersion reports whether a ConfigMap is the exact version that a node names.
 func IsVersion(found *corev1.ConfigMap, source *corev1.NodeConfigSource) bool {
 	return found.UID == source.ConfigMap.UID && found.ResourceVersion == source.ConfigMap.ResourceVersion
 }

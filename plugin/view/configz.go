@@ -20,19 +20,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A NodeReader asks about one node: its kubelet, through the API server, and the API server itself. A kubelet is trusted with neither time
-// nor memory: it may hang, or answer without end.
+// A NodeReader asks about one node: its kubelet, through the API server, and the API server itself. It limits time
+// and memory, because a kubelet may hang, or send an endless answer.
 type NodeReader struct {
 	Timeout time.Duration
 	Limit   int // bytes
 }
 
-// NewNodeReader has the limits of every command. The node's own client stops at the same size.
+// NewNodeReader returns a reader with the limits of every command. The node's own client has the same size limit.
 func NewNodeReader() NodeReader {
 	return NodeReader{Timeout: 5 * time.Second, Limit: 16 << 20}
 }
 
-// maxFailure is how much of an answer is read that is a failure, and maxCause how much of it is told.
+// maxFailure limits the bytes of a failed answer that are read, and maxCause those that are printed.
 const (
 	maxFailure = 64 << 10
 	maxCause   = 256
@@ -62,7 +62,8 @@ func (r NodeReader) Configz(ctx context.Context, client kubernetes.Interface, no
 	return ParseConfigz(body)
 }
 
-// get sends the request by hand: client-go reads an answer whole, and of a failure without a Status of JSON it tells no cause.
+// get sends the request without client-go's decoding: client-go reads a whole answer into memory, and gives no
+// cause for a failure without a Status in JSON.
 func (r NodeReader) get(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
 	api, is := client.CoreV1().RESTClient().(*rest.RESTClient)
 	if !is {
@@ -91,12 +92,13 @@ func (r NodeReader) get(ctx context.Context, client kubernetes.Interface, what f
 	return body, nil
 }
 
-// proxied is what a kubelet serves under a path.
+// proxied returns the request for a path that a kubelet serves.
 func proxied(api *rest.RESTClient, node, path string) *rest.Request {
 	return api.Get().Resource("nodes").Name(node).SubResource("proxy").Suffix(path)
 }
 
-// failureOf is what a failed answer says: the API server's own words, or the kubelet's, which are printed as little as anything of a node's.
+// failureOf returns the error of a failed answer, with the message of the API server or of the kubelet. The text
+// is made printable, as any text from a node.
 func failureOf(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFailure))
 	said := metav1.Status{Message: string(body)}
@@ -115,7 +117,7 @@ func failureOf(response *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: said}
 }
 
-// ParseConfigz reads a kubelet's answer. The error is for what no kubelet gives.
+// ParseConfigz reads a kubelet's answer. It fails for an answer that no kubelet gives.
 func ParseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {
@@ -136,10 +138,11 @@ func ParseConfigz(body []byte) (map[string]any, error) {
 	return config, nil
 }
 
-// maxDepth is more than any KubeletConfiguration has. Indented, a tree is printed in the square of its depth.
+// maxDepth is deeper than any KubeletConfiguration. The size of indented output grows with the square of the
+// depth.
 const maxDepth = 32
 
-// shallow tells whether a tree is at most so deep.
+// shallow reports whether a tree is at most depth deep.
 func shallow[V any](tree map[string]V, depth int) bool {
 	for _, value := range tree {
 		if !shallowValue(value, depth-1) {
@@ -159,10 +162,10 @@ func shallowValue(value any, depth int) bool {
 	return true
 }
 
-// maxFields is more than ten times what a kubelet has. A comparison looks at each of them, and then at all of them again.
+// maxFields is more than ten times the number of a kubelet's fields. A comparison takes quadratic time.
 const maxFields = 2048
 
-// countFields counts the names and the items at every depth.
+// countFields counts the names and items at every depth.
 func countFields(value any) (count int) {
 	switch v := value.(type) {
 	case map[string]any:

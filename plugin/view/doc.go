@@ -1,3 +1,3 @@
-// Package view reads what Nodes, pools, their revisions and kubelets tell, and has it ready for people: as lines, cells and tables that print what does
-// show. It changes nothing.
+// Package view reads what Nodes, pools, their revisions and kubelets report, and formats it for people: as lines,
+// cells and tables of printable text. It changes nothing.
 package view

@@ -22,55 +22,56 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A Node is a Node, and what it says of its kubelet's configuration.
+// A Node is a Node with what it reports about its kubelet's configuration.
 type Node struct {
 	*corev1.Node
 	Says nodev1.NodeStatus
 }
 
-// NodeOf is the view of a Node.
+// NodeOf returns the view of a Node.
 func NodeOf(node *corev1.Node) Node { return Node{node, nodev1.Read(node)} }
 
-// Reason is what the node says of the assignment; nothing where it does not say.
+// Reason returns the node's answer to the assignment; "" if it has none.
 func (v Node) Reason() string { return v.Says.Status.Reason }
 
-// ReasonAndMessage is the reason, with the words for people.
+// ReasonAndMessage returns the reason with the message for people.
 func (v Node) ReasonAndMessage() string { return cmp.Or(v.Reason(), "nothing") + ": " + v.Message() }
 
-// Wellness is whether all is well, by the reason: True, False or Unknown. The condition counts for nothing, because it can be forged.
+// Wellness returns True, False or Unknown, from the reason. It ignores the condition, which can be forged.
 func (v Node) Wellness() corev1.ConditionStatus { return nodev1.ConditionStatus(v.Reason()) }
 
-// LastSpoke is when the supervisor last said something.
+// LastSpoke returns when the supervisor last updated the status.
 func (v Node) LastSpoke() time.Time { return v.Says.Condition.LastHeartbeatTime.Time }
 
-// Message is the condition's message, made printable. It is shown, and nothing is read in it.
+// Message returns the condition's message, made printable. No program reads anything in it.
 func (v Node) Message() string { return bounded.Line(v.Says.Condition.Message) }
 
-// Kubelet is the version that its kubelet says it has, for a person.
+// Kubelet returns the version that the kubelet reports, for people.
 func (v Node) Kubelet() string {
 	return bounded.Text(bounded.Line(v.Status.NodeInfo.KubeletVersion), 64)
 }
 
-// Ready tells whether the Node's kubelet reports to the API server.
+// Ready reports whether the Node's kubelet reports to the API server.
 func (v Node) Ready() bool {
 	return slices.ContainsFunc(v.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// Current is the assignment that stands on the Node, nothing being local; false for a malformed one.
+// Current returns the assignment of the Node; no assignment means local. It returns false for a malformed one.
 func (v Node) Current() (nodev1.Assignment, bool) {
 	wanted, err := v.Says.Wanted()
 	return wanted, err == nil
 }
 
-// A Selection is the Nodes that a command line names.
+// A Selection has the Nodes that a command line names.
 type Selection struct {
 	Names    []string
 	Selector string
 }
 
-// Validate refuses names together with a selector, a selector that does not parse, and where it is required neither.
+// Validate refuses names together with a selector, a selector that does not parse and, if required, an empty
+// selection.
 func (c Selection) Validate(required bool) error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
@@ -84,8 +85,8 @@ func (c Selection) Validate(required bool) error {
 	return nil
 }
 
-// Nodes reads the selected Nodes, by name in the order of the command line and otherwise sorted. None at all is an error
-// where something was selected.
+// Nodes reads the selected Nodes: named ones in the order of the command line, others sorted. It fails if a
+// selection matches none.
 func (c Selection) Nodes(ctx context.Context, client kubernetes.Interface) ([]Node, error) {
 	var views []Node
 	if len(c.Names) > 0 {
@@ -112,7 +113,7 @@ func (c Selection) Nodes(ctx context.Context, client kubernetes.Interface) ([]No
 	return views, nil
 }
 
-// ListNodes lists Nodes, and tells of what version the list is.
+// ListNodes lists Nodes, and returns the resource version of the list.
 func ListNodes(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (nodes []corev1.Node, version string, err error) {
 	version, err = inChunks(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().Nodes().List(ctx, o)
@@ -126,8 +127,8 @@ func ListNodes(ctx context.Context, client kubernetes.Interface, options metav1.
 	return nodes, version, nil
 }
 
-// inChunks lists 500 objects at a time, as kubectl does: the API server need not hold thousands for one answer. A list whose next
-// chunk the API server has forgotten is asked for whole.
+// inChunks lists 500 objects at a time, as kubectl does, so that the API server need not hold thousands for one
+// answer. If the API server has forgotten the next chunk, it lists everything in one request.
 func inChunks(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, each func(runtime.Object) error) (version string, err error) {
 	whole, _, err := pager.New(list).List(ctx, options)
 	if err != nil {
@@ -142,7 +143,7 @@ func inChunks(ctx context.Context, options metav1.ListOptions, list pager.ListPa
 
 // GetNode reads one Node.
 func GetNode(ctx context.Context, client kubernetes.Interface, name string) (Node, error) {
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "nodes/"), "node/") // as -o name prints it
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "nodes/"), "node/") // as printed by -o name
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

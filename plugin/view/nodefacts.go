@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Pods lists those that are bound to a node. The error does not name the node: its caller does.
+// Pods lists the pods that are bound to a node. The caller adds the node's name to the error.
 func (r NodeReader) Pods(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error) {
 	body, err := r.within(ctx, client, func(api *rest.RESTClient) *rest.Request {
 		return api.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
@@ -25,7 +25,7 @@ func (r NodeReader) Pods(ctx context.Context, client kubernetes.Interface, node 
 	return forecast.ReadPods(bytes.NewReader(body))
 }
 
-// Summary asks a kubelet for what it measures of its machine: the same that its eviction manager looks at.
+// Summary asks a kubelet for its measurements of the machine, which its eviction manager also uses.
 func (r NodeReader) Summary(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error) {
 	body, err := r.within(ctx, client, func(api *rest.RESTClient) *rest.Request { return proxied(api, node, "stats/summary") })
 	if err != nil {
@@ -44,7 +44,8 @@ func (r NodeReader) within(ctx context.Context, client kubernetes.Interface, wha
 	return body, err
 }
 
-// A summary is the part of the kubelet's Summary that is read (k8s.io/kubelet/pkg/apis/stats/v1alpha1). What it does not say is nil.
+// A summary has the fields of the kubelet's Summary that are used (k8s.io/kubelet/pkg/apis/stats/v1alpha1).
+// Missing values are nil.
 type summary struct {
 	Node struct {
 		Memory           memoryStats
@@ -62,7 +63,7 @@ type memoryStats struct{ AvailableBytes, WorkingSetBytes *int64 }
 
 type filesystemStats struct{ AvailableBytes, CapacityBytes, InodesFree, Inodes *int64 }
 
-// podsContainer is how the kubelet calls the cgroup of all pods.
+// podsContainer is the kubelet's name for the cgroup of all pods.
 const podsContainer = "pods"
 
 func parseSummary(body []byte) (h forecast.Host, err error) {
@@ -85,7 +86,7 @@ func parseSummary(body []byte) (h forecast.Host, err error) {
 	return h, nil
 }
 
-// facts are nil where bytes are not told. A file system may have no inodes to tell of.
+// facts returns nil if bytes are missing. A file system without inodes may omit them.
 func (f *filesystemStats) facts() *forecast.Filesystem {
 	if f == nil || f.AvailableBytes == nil || f.CapacityBytes == nil {
 		return nil

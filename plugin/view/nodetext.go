@@ -18,12 +18,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Mark is what a pool has assigned to the node.
+// Mark returns what a pool has assigned to the node.
 func (v Node) Mark() rollout.Mark {
 	return rollout.ParseMark(v.Annotations[rollout.MarkAnnotation])
 }
 
-// MemberOf names the pool whose assignment the node has; "" where there is none, or a person has assigned something else since.
+// MemberOf returns the pool whose assignment the node has; "" if there is none, or if a user has assigned
+// something else since.
 func (v Node) MemberOf() string {
 	node := rollout.ReadNode(v.Node)
 	if !node.Mark.Records(node.Source) {
@@ -32,10 +33,10 @@ func (v Node) MemberOf() string {
 	return node.Mark.Pool
 }
 
-// HeldOut: the label keeps it out of all pools.
+// HeldOut reports whether the label keeps the node out of all pools.
 func (v Node) HeldOut() bool { return v.Labels[rollout.PoolLabel] == NoPool }
 
-// PoolText names the pool that assigned the node something, and says whether it is still in its hands.
+// PoolText returns the pool that assigned something to the node, and whether the pool still controls it.
 func (v Node) PoolText() string {
 	switch name := bounded.Line(v.Mark().Pool); {
 	case name == "":
@@ -49,7 +50,7 @@ func (v Node) PoolText() string {
 	}
 }
 
-// LeavesPool names the pool that the node is in now, and would not be in after an assignment by hand, or a reset.
+// LeavesPool returns the pool that the node is in, and would leave by a manual assignment or a reset.
 func (v Node) LeavesPool(pools []rollout.Pool, reset bool) string {
 	if v.HeldOut() {
 		return ""
@@ -66,10 +67,10 @@ func (v Node) LeavesPool(pools []rollout.Pool, reset bool) string {
 	if pools[i].Spec.Adoption == v1alpha1.AdoptNever {
 		return ""
 	}
-	return owners[0] // its pool has not come to it yet
+	return owners[0] // its pool has not assigned anything yet
 }
 
-// AssignmentText is the assignment for people, without a uid.
+// AssignmentText returns the assignment for people, without a uid.
 func (v Node) AssignmentText() string {
 	if r, ok := v.Current(); ok {
 		return r.Unpinned().String()
@@ -77,8 +78,8 @@ func (v Node) AssignmentText() string {
 	return bounded.Line(v.Says.Assignment)
 }
 
-// MayLayer says why a node cannot have layers: its supervisor is too old for them, and would refuse. Of a node without a supervisor nobody
-// knows.
+// MayLayer returns an error if a node cannot have layers, because its supervisor is too old and would refuse them.
+// It returns nil for a node without a supervisor, about which nothing is known.
 func (v Node) MayLayer() error {
 	if !v.Says.Supervised || v.Says.Knows(nodev1.LayersFeature) {
 		return nil
@@ -87,8 +88,8 @@ func (v Node) MayLayer() error {
 		"kubectl kubelet config %s --changed >kubelet.yaml, and push -f kubelet.yaml", bounded.Line(v.Name), nodev1.StatusAnnotation, bounded.Line(v.Name))
 }
 
-// TrialLeft is how much of a trial is left at most, of how much: its clock stands still while the kubelet is not healthy, or its Lease is not
-// renewed. It is not known where of is 0.
+// TrialLeft returns how much of a trial is left at most, and its length. The trial's clock stops while the kubelet
+// is not healthy or its Lease is not renewed. A length of 0 means unknown.
 func (v Node) TrialLeft(now time.Time) (left, of time.Duration) {
 	trial := v.Says.Status.Trial
 	if trial == nil {
@@ -102,7 +103,7 @@ func (v Node) TrialLeft(now time.Time) (left, of time.Duration) {
 	return max(0, of-healthy-max(0, now.Sub(v.LastSpoke()))), of
 }
 
-// TrialText says how much is left of a trial.
+// TrialText returns how much is left of a trial, for people.
 func (v Node) TrialText(now time.Time) string {
 	left, of := v.TrialLeft(now)
 	text := fmt.Sprintf("at most %s of health are left, of %s", duration.HumanDuration(left), of)
@@ -118,7 +119,7 @@ func (v Node) TrialText(now time.Time) string {
 	return text
 }
 
-// SourceText names a source with the version of it.
+// SourceText returns a source with its version.
 func SourceText(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
 		return nodev1.Local
@@ -126,7 +127,7 @@ func SourceText(source *corev1.NodeConfigSource) string {
 	return bounded.Line(fmt.Sprintf("%s (uid %s, resourceVersion %s)", nodev1.AssignmentOf(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
 }
 
-// OK tells whether a node runs what it is assigned, and says that all is well.
+// OK reports whether a node runs what it is assigned, and reports success.
 func (v Node) OK() bool {
 	if !v.Says.Supervised {
 		return v.Says.Carrier == nodev1.CarrierNone
@@ -134,7 +135,8 @@ func (v Node) OK() bool {
 	return v.Ready() && v.Says.Answered() && v.Wellness() == corev1.ConditionTrue
 }
 
-// Summary is the reason, and why where that is no good news, without what other columns have: what runs, and what is assigned.
+// Summary returns the reason and, if it is not good news, its cause. It omits what other columns show: the running
+// and the assigned configuration.
 func (v Node) Summary(whole bool) string {
 	words := cmp.Or(v.Reason(), "it does not say how it is")
 	switch {
@@ -158,7 +160,7 @@ func (v Node) Summary(whole bool) string {
 	return Shorten(words, 160)
 }
 
-// Why says what the newest assignment has failed at, or waits for; nothing where all is well.
+// Why returns what the newest assignment has failed at, or waits for; "" if all is well.
 func (v Node) Why() string {
 	s := v.Says.Status
 	switch {
@@ -172,13 +174,14 @@ func (v Node) Why() string {
 	return ""
 }
 
-// mostPods is how many pods are named that a change waits for; the rest is counted.
+// mostPods limits how many pods are named that a change waits for; the rest is counted.
 const mostPods = 5
 
-// mostShadowed bounds the fields that are named in a line.
+// mostShadowed limits the fields that are named on a line.
 const mostShadowed = 10
 
-// Shadowed says which fields of the assigned configuration do not take effect; nothing where there are none. All may be well otherwise.
+// Shadowed returns the fields of the assigned configuration that do not take effect; "" if there are none. All may
+// be well otherwise.
 func (v Node) Shadowed() string {
 	fields := v.Says.Status.Shadowed
 	var list []string
@@ -194,7 +197,7 @@ func (v Node) Shadowed() string {
 	return "Shadowed: " + strings.Join(list, ", ")
 }
 
-// Unstructured is a view in the form of a Kubernetes object, kind NodeKubeletConfig.
+// Unstructured returns the view in the form of a Kubernetes object, kind NodeKubeletConfig.
 func (v Node) Unstructured() (map[string]any, error) {
 	config, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.Says.Config)
 	if err != nil {
@@ -223,7 +226,7 @@ func (v Node) Unstructured() (map[string]any, error) {
 	return object, nil
 }
 
-// whenText says when it was, by the node's clock, which may be wrong.
+// whenText returns when a change was, by the node's clock, which may be wrong.
 func whenText(now time.Time, c nodev1.Change) string {
 	if c.Began.IsZero() {
 		return "it does not say when"
@@ -238,7 +241,8 @@ func whenText(now time.Time, c nodev1.Change) string {
 	return "began " + at + ", " + Age(now, c.Began) + " ago"
 }
 
-// ChangeText tells what the newest change was, and how long each of its phases took; nothing where the node does not say.
+// ChangeText returns the newest change and how long each of its phases took; nothing if the node does not report
+// one.
 func (v Node) ChangeText(now time.Time) []string {
 	c := v.Says.Status.Change
 	if c == nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubeletconfig"
 )
 
-// poolKind is how a KubeletPool is called where kubectl names objects.
+// poolKind is kubectl's name of KubeletPool objects.
 const poolKind = "kubeletpool"
 
 // A Pool is a KubeletPool as it was read.
@@ -31,7 +31,7 @@ type Pool struct {
 	Object *unstructured.Unstructured
 }
 
-// PoolOf reads a KubeletPool.
+// PoolOf decodes a KubeletPool.
 func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	text, err := object.MarshalJSON()
 	p := Pool{&v1alpha1.KubeletPool{}, object}
@@ -44,10 +44,10 @@ func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	return p, nil
 }
 
-// GetPool asks for one KubeletPool.
+// GetPool reads one KubeletPool.
 func GetPool(ctx context.Context, pools dynamic.ResourceInterface, name string) (Pool, error) {
 	if kind, plain, is := strings.Cut(name, "/"); is && slices.Contains([]string{poolKind, poolKind + "s", "kpool", poolKind + "." + v1alpha1.GroupName}, kind) {
-		name = plain // as -o name prints it
+		name = plain // as printed by -o name
 	}
 	object, err := pools.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -61,21 +61,21 @@ func GetPool(ctx context.Context, pools dynamic.ResourceInterface, name string) 
 	return PoolOf(object)
 }
 
-// unknownKind: the API server does not know the kind, which it says by a NotFound that names no object.
+// unknownKind reports whether the API server does not know the kind: its NotFound then names no object.
 func unknownKind(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
-// Observed: the controller has seen the pool as it is, so that its status is about that.
+// Observed reports whether the status is about the pool's newest generation.
 func (p Pool) Observed() bool { return p.Status.ObservedGeneration == p.Generation }
 
-// Condition is the one of a kind; nil where there is none.
+// Condition returns the condition of a type; nil if there is none.
 func (p Pool) Condition(kind string) *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, kind)
 }
 
-// StopOf is the stop that holds against a revision; nil where there is none, or the attempt was raised since.
+// StopOf returns the stop of a revision; nil if there is none, or if the attempt was raised since.
 func (p Pool) StopOf(hash string) *v1alpha1.Stop {
 	for i := range p.Status.Stops {
 		if stop := &p.Status.Stops[i]; stop.Hash == hash {
@@ -85,7 +85,7 @@ func (p Pool) StopOf(hash string) *v1alpha1.Stop {
 	return nil
 }
 
-// Stopped is the stop of the revision that the pool is at; nil where it goes on.
+// Stopped returns the stop of the pool's target revision; nil if it is not stopped.
 func (p Pool) Stopped() *v1alpha1.Stop {
 	t := p.Status.Target
 	if t == nil || p.Status.Stable != nil && *p.Status.Stable == t.RevisionName {
@@ -97,12 +97,12 @@ func (p Pool) Stopped() *v1alpha1.Stop {
 	return nil
 }
 
-// StopText is who stopped a revision, and why.
+// StopText returns what stopped a revision, and why.
 func StopText(stop v1alpha1.Stop) string {
 	return bounded.Line(fmt.Sprintf("%s %s: %s", stop.Node, stop.Reason, stop.Message))
 }
 
-// CorePools are the pools as the core reads them, without their revisions.
+// CorePools returns the pools in the form of package rollout, without their revisions.
 func CorePools(pools []Pool) []rollout.Pool {
 	var read []rollout.Pool
 	for _, p := range pools {
@@ -114,7 +114,7 @@ func CorePools(pools []Pool) []rollout.Pool {
 // NoPool is the value of the pool label that keeps a node out of all pools.
 const NoPool = "none"
 
-// PoolNamed finds a pool; an empty one where there is none.
+// PoolNamed returns the pool of a name; an empty one if there is none.
 func PoolNamed(pools []Pool, name string) Pool {
 	for _, p := range pools {
 		if p.Name == name {
@@ -124,12 +124,12 @@ func PoolNamed(pools []Pool, name string) Pool {
 	return Pool{}
 }
 
-// Shown is the object without secrets, for who only looks. The controller refuses a layer with a mask, so what was printed changes no node. What
-// somebody applied last is the same again, as a text.
+// Shown returns the object without secrets, for output. The controller refuses a layer with a mask, so printed
+// output cannot change a node. The last-applied annotation has the same layers as a text, so it is removed.
 func (p Pool) Shown() *unstructured.Unstructured {
 	object := p.Object.DeepCopy()
 	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
-	layers, _, _ := unstructured.NestedSlice(object.Object, "spec", "layers") // what is not so has no secret
+	layers, _, _ := unstructured.NestedSlice(object.Object, "spec", "layers") // other forms hold no secrets
 	for _, layer := range layers {
 		if of, is := layer.(map[string]any); is {
 			if inline, is := of["inline"].(map[string]any); is {

@@ -13,15 +13,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Nobody's text gets to a terminal as it is (rule 28). What a command prints for people goes through a [bounded.Writer], and what it prints for
-// programs through writeWhole. Neither can tell whose line break it is: cells of tables, notes and errors are made lines before.
+// No text from outside reaches a terminal unescaped (rule 28). Output for people goes through a [bounded.Writer],
+// output for programs through WriteWhole of package cmdutil. Neither can tell who wrote a line break, so cells of
+// tables, notes and errors are made single lines before.
 const (
-	maxLine  = 32 << 10 // bytes of a line; the names of some thousand nodes may be on one
-	MaxCell  = 1024     // characters of a cell: a condition's message is no longer
-	MaxError = 4096     // characters of an error, or of a text in a note; an answer of the API server has a place in it
+	maxLine  = 32 << 10 // bytes of a line; it may hold the names of some thousand nodes
+	MaxCell  = 1024     // characters of a cell: a condition's message is not longer
+	MaxError = 4096     // characters of an error, or of a text in a note; fits an answer of the API server
 )
 
-// ToPeople is a stream that prints what shows, and nothing else.
+// ToPeople returns a stream that prints only printable characters.
 func ToPeople(to io.Writer) io.Writer {
 	if _, is := to.(*bounded.Writer); is {
 		return to
@@ -29,7 +30,7 @@ func ToPeople(to io.Writer) io.Writer {
 	return bounded.NewWriter(to, maxLine)
 }
 
-// Sprintf is fmt.Sprintf, with texts and errors as lines that are no longer than an error may be: only the format has line breaks.
+// Sprintf is fmt.Sprintf with texts and errors shortened and on one line: only the format has line breaks.
 func Sprintf(format string, values []any) string {
 	lines := make([]any, len(values))
 	for i, value := range values {
@@ -44,7 +45,7 @@ func Sprintf(format string, values []any) string {
 	return fmt.Sprintf(format, lines...)
 }
 
-// WriteError says why a command ends: a line for each of the errors that were joined.
+// WriteError prints why a command failed: one line for each joined error.
 func WriteError(to io.Writer, err error) {
 	mark := "error: "
 	for _, one := range joinedErrors(err) {
@@ -59,16 +60,16 @@ func WriteError(to io.Writer, err error) {
 	}
 }
 
-// A MultilineError has several lines for a person. What is not of the plugin's own making in them has no line breaks.
+// A MultilineError has several lines. Text from outside the plugin in them has no line breaks.
 type MultilineError []string
 
-// Error has the lines one below the other.
+// Error returns the lines one below the other.
 func (e MultilineError) Error() string { return strings.Join(e, "\n  ") }
 
-// joinedErrors are those of which errors.Join has made one.
+// joinedErrors returns the errors that errors.Join has joined.
 func joinedErrors(err error) (all []error) {
 	joined, is := err.(interface{ Unwrap() []error })
-	if !is || errors.Join(joined.Unwrap()...).Error() != err.Error() { // fmt.Errorf may wrap several, in a text of its own
+	if !is || errors.Join(joined.Unwrap()...).Error() != err.Error() { // fmt.Errorf can wrap several in a text of its own
 		return []error{err}
 	}
 	for _, one := range joined.Unwrap() {
@@ -77,7 +78,7 @@ func joinedErrors(err error) (all []error) {
 	return all
 }
 
-// EscapeWhole escapes in a document what does not show, where its format has a way.
+// EscapeWhole escapes non-printable characters in a document, if its format can.
 func EscapeWhole(format, text string) string {
 	if bounded.Shows(text) {
 		return text
@@ -91,11 +92,11 @@ func EscapeWhole(format, text string) string {
 	return text
 }
 
-// flow is a YAML document as one in flow style, which has escapes for all characters.
+// flow returns a YAML document in flow style, which has escapes for all characters.
 func flow(text string) string {
 	document, again := strings.CutPrefix(text, "---\n")
 	converted, err := yaml.YAMLToJSON([]byte(document))
-	if err != nil { // it was made of JSON
+	if err != nil { // it was made from JSON
 		return text
 	}
 	var indented bytes.Buffer

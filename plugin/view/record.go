@@ -18,46 +18,48 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// RecordAnnotation holds what was assigned to a Node, oldest first, as JSON. It is written with the assignment, in the same patch
-// and by the same right; the node does not read it. Anything may stand in it where no admission policy protects it.
+// RecordAnnotation holds what was assigned to a Node, oldest first, as JSON. It is written in the same patch as
+// the assignment, with the same permission; the node does not read it. Without an admission policy it can have any
+// content.
 const RecordAnnotation = "kubelet-supervisor.io/assignments"
 
-// Bounds of a record, which anybody may write.
+// Limits of a record, which any client with permission on the Node can write.
 const (
 	RecordEntries = 10       // the newest are kept,
-	RecordBytes   = 4 << 10  // as many of them as fit
-	recordLimit   = 64 << 10 // what is longer was not written by this program, and is not read
+	RecordBytes   = 4 << 10  // as many as fit
+	recordLimit   = 64 << 10 // a longer record is not from this program, and is not read
 	ByLimit       = 128      // characters of a user's name
 	outcomeLimit  = 32
 )
 
-// OutcomeUnknown is of an assignment that was replaced before its node spoke of it.
+// OutcomeUnknown is the outcome of an assignment that was replaced before its node answered it.
 const OutcomeUnknown = "Unknown"
 
-// BadOutcomes are reasons of the condition for which an assignment is not gone back to.
+// BadOutcomes are the reasons of assignments that a rollback does not return to.
 var BadOutcomes = []string{nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected, nodev1.ReasonInvalidAssignment, nodev1.ReasonLastKnownGoodFailed}
 
-// GoodOutcomes are those of an assignment that was seen to serve: it ran, on trial or past it, or is the node's own configuration.
+// GoodOutcomes are the reasons of assignments that ran, on trial or after it, or were the node's own
+// configuration.
 var GoodOutcomes = []string{nodev1.ReasonActive, nodev1.ReasonInTrial, nodev1.ReasonLocal}
 
 // An Entry is one assignment.
 type Entry struct {
-	Source  string    `json:"source"`            // as the annotation config-source has it, or local
-	Time    time.Time `json:"time,omitzero"`     // zero where somebody assigned it without writing an entry
-	By      string    `json:"by,omitempty"`      // as the API server knew them
+	Source  string    `json:"source"`            // as in the annotation config-source, or local
+	Time    time.Time `json:"time,omitzero"`     // zero if the assignment was made without an entry
+	By      string    `json:"by,omitempty"`      // user name reported by the API server
 	Outcome string    `json:"outcome,omitempty"` // a reason of the condition, or Unknown; "" while it is assigned
 }
 
-// Record reads a Node's entries, oldest first; none where there is no record.
+// Record returns a Node's entries, oldest first; none if there is no record.
 func (v Node) Record() ([]Entry, error) {
 	entries, err := DecodeRecord(v.Annotations[RecordAnnotation])
 	if err != nil {
-		return nil, fmt.Errorf("node %s: annotation %s is no record of assignments: %w; the next assignment begins it anew", v.Name, RecordAnnotation, err)
+		return nil, fmt.Errorf("node %s: annotation %s is no record of assignments: %w; the next assignment replaces it", v.Name, RecordAnnotation, err)
 	}
 	return entries, nil
 }
 
-// DecodeRecord takes any text: what cannot be an entry is left out, and what is left is fit to be shown and written.
+// DecodeRecord decodes any text. It drops invalid entries; the others are safe to print and to write.
 func DecodeRecord(text string) ([]Entry, error) {
 	if text == "" {
 		return nil, nil
@@ -76,14 +78,14 @@ func DecodeRecord(text string) ([]Entry, error) {
 	for i := range entries {
 		e := &entries[i]
 		e.By, e.Outcome = Shorten(bounded.Line(e.By), ByLimit), Shorten(bounded.Line(e.Outcome), outcomeLimit)
-		if e.Time = e.Time.UTC().Truncate(time.Second); e.Time.Year() < 1 || e.Time.Year() > 9999 { // by its zone
+		if e.Time = e.Time.UTC().Truncate(time.Second); e.Time.Year() < 1 || e.Time.Year() > 9999 { // its zone may move it out of range
 			e.Time = time.Time{}
 		}
 	}
 	return entries[max(0, len(entries)-RecordEntries):], nil
 }
 
-// EncodeRecord writes the newest entries, as many as fit.
+// EncodeRecord encodes the newest entries, as many as fit.
 func EncodeRecord(entries []Entry) (string, error) {
 	entries = entries[max(0, len(entries)-RecordEntries):]
 	for {
@@ -100,8 +102,8 @@ func EncodeRecord(entries []Entry) (string, error) {
 	}
 }
 
-// RecordWith is the record after another assignment. What became of the one before is known best now. One that somebody made
-// without an entry gets one.
+// RecordWith returns the record after another assignment. It sets the outcome of the previous entry, which is
+// known best now. A previous assignment without an entry gets one.
 func (v Node) RecordWith(next Entry) (string, error) {
 	entries, err := v.Record()
 	if err != nil {
@@ -117,14 +119,14 @@ func (v Node) RecordWith(next Entry) (string, error) {
 	}
 	next.By, next.Time = Shorten(bounded.Line(next.By), ByLimit), next.Time.UTC().Truncate(time.Second)
 	if last := len(entries) - 1; last >= 0 && SameSource(entries[last].Source, next.Source) {
-		entries[last].Source, entries[last].Outcome = next.Source, "" // the same again, pinned maybe
+		entries[last].Source, entries[last].Outcome = next.Source, "" // the same again, perhaps pinned
 	} else {
 		entries = append(entries, next)
 	}
 	return EncodeRecord(entries)
 }
 
-// SameSource tells whether two assignments name the same, as far as they say.
+// SameSource reports whether two assignments name the same object, as far as they say.
 func SameSource(a, b string) bool {
 	r, err := nodev1.ParseAssignment(a)
 	s, other := nodev1.ParseAssignment(b)
@@ -134,7 +136,7 @@ func SameSource(a, b string) bool {
 	return r.Equal(s)
 }
 
-// LastKnownGoodIs tells whether the node itself names a source its last known good one.
+// LastKnownGoodIs reports whether the node reports a source as its last known good one.
 func (v Node) LastKnownGoodIs(source string) bool {
 	good := v.Says.Config.LastKnownGood
 	if good == nil {
@@ -145,7 +147,7 @@ func (v Node) LastKnownGoodIs(source string) bool {
 	return SameSource(source, r.String())
 }
 
-// Outcome is what became of the assignment that stands, by the node's own words.
+// Outcome returns the node's own report about the assignment that stands.
 func (v Node) Outcome() string {
 	r, ok := v.Current()
 	reason := v.Reason()
@@ -168,7 +170,7 @@ func (v Node) Outcome() string {
 	return OutcomeUnknown
 }
 
-// WhoAmI asks the API server, "" where it does not say (before Kubernetes 1.28).
+// WhoAmI returns the name of the user; "" if the API server does not report it (before Kubernetes 1.28).
 func WhoAmI(ctx context.Context, client kubernetes.Interface) string {
 	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
@@ -184,7 +186,7 @@ func uidOf(source *corev1.NodeConfigSource) string {
 	return string(source.ConfigMap.UID)
 }
 
-// Short is the source for people, without a uid.
+// Short returns the source for people, without a uid.
 func (e Entry) Short() string {
 	r, err := nodev1.ParseAssignment(e.Source)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-// A Revision is one of a pool as the controller keeps it.
+// A Revision is one revision of a pool, as the controller stores it.
 type Revision struct {
 	rollout.Revision
 	Made time.Time
 }
 
-// ReadRevisions reads those of a pool, or of all pools, by their number.
+// ReadRevisions reads the revisions of a pool, or of all pools, sorted by number.
 func ReadRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]Revision, error) {
 	selector := rollout.PoolLabel
 	if pool != "" {
@@ -46,7 +46,7 @@ func ReadRevisions(ctx context.Context, client kubernetes.Interface, pool string
 	return kept, nil
 }
 
-// CoreRevisions is what the core reads of revisions.
+// CoreRevisions returns revisions in the form of package rollout.
 func CoreRevisions(kept []Revision) []rollout.Revision {
 	var all []rollout.Revision
 	for _, r := range kept {
@@ -55,7 +55,7 @@ func CoreRevisions(kept []Revision) []rollout.Revision {
 	return all
 }
 
-// patchLeaves are the values that a layer sets, as a kubelet writes them, where it does decode.
+// patchLeaves returns the values that a layer sets, as a kubelet writes them, or nothing if it does not decode.
 func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
 	tree, err := kubeletconfig.Decode(layer.Patch)
 	if err != nil {
@@ -67,13 +67,13 @@ func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
 	return document.KeyedLeaves(tree)
 }
 
-// A LayerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
+// A LayerChange is a field that a layer sets differently in two revisions; a nil leaf is not set.
 type LayerChange struct {
 	Layer, Path string
 	from, to    *document.Leaf
 }
 
-// String is the change on one line.
+// String returns the change on one line.
 func (c LayerChange) String() string {
 	value := func(l *document.Leaf) string {
 		if l.Value == nil {
@@ -140,7 +140,7 @@ func layersOf(r *rollout.Revision) map[string]map[string]document.Leaf {
 	return all
 }
 
-// OtherDifferences says how revisions differ that set the same fields to the same values.
+// OtherDifferences returns how revisions differ that set the same fields to the same values.
 func OtherDifferences(from, to *rollout.Revision) string {
 	var words []string
 	if from.Base != to.Base {
@@ -163,7 +163,8 @@ func OtherDifferences(from, to *rollout.Revision) string {
 	return strings.Join(words, ", ")
 }
 
-// ChangeText says in short what a revision changes against another: at most so many fields.
+// ChangeText returns a short text of what a revision changes against another, with at most the given number of
+// fields.
 func ChangeText(from, to *rollout.Revision, most int) string {
 	changes := Changes(from, to)
 	if len(changes) == 0 && from != nil && to != nil {

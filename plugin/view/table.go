@@ -13,13 +13,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A Table is printed as kubectl's are, with cells that are lines, and short, whoever wrote them.
+// A Table is printed like kubectl's, with short cells on one line.
 //
-// Not by printers.GetNewTabWriter: it remembers the widths of the rows above, which would align rows that have nothing to do with each other, as those of
-// describe.
+// ¶ It does not use printers.GetNewTabWriter: that remembers the widths of the rows above, and would align
+// unrelated rows, such as those of describe.
 type Table struct{ writer *tabwriter.Writer }
 
-// NewTable begins a table, with a header where one is given.
+// NewTable begins a table, with a header if one is given.
 func NewTable(to io.Writer, header ...string) Table {
 	t := Table{tabwriter.NewWriter(to, 6, 4, 3, ' ', 0)}
 	if len(header) > 0 {
@@ -40,7 +40,7 @@ func (t Table) Row(cells ...string) {
 // Flush prints the table.
 func (t Table) Flush() error { return t.writer.Flush() }
 
-// Age is how long ago something was, as kubectl says it.
+// Age returns how long ago something was, in kubectl's format.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return "<unknown>"
@@ -48,7 +48,7 @@ func Age(now, then time.Time) string {
 	return duration.HumanDuration(now.Sub(then))
 }
 
-// NewList is the List of kind v1 that kubectl prints.
+// NewList returns a List of kind v1, as kubectl prints it.
 func NewList(items []unstructured.Unstructured) *unstructured.UnstructuredList {
 	return &unstructured.UnstructuredList{
 		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}},

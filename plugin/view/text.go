@@ -14,7 +14,7 @@ func Shorten(words string, characters int) string {
 	return string([]rune(words)[:characters-1]) + "…"
 }
 
-// NodeCount is a number of nodes.
+// NodeCount returns a number of nodes as text.
 func NodeCount(n int) string {
 	if n == 1 {
 		return "1 node"
@@ -22,10 +22,10 @@ func NodeCount(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-// LineWidth is how long a line of somebody's text may become, in characters.
+// LineWidth is the longest line of a text from outside, in characters.
 const LineWidth = 120
 
-// Wrap lays a text out in lines, between two words where it can.
+// Wrap splits a text into lines, between words if possible.
 func Wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -44,7 +44,7 @@ func Wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// FirstOf names the first of many.
+// FirstOf joins the first of many names, and counts the rest.
 func FirstOf(words []string, between string) string {
 	if len(words) <= MostNames {
 		return strings.Join(words, between)
@@ -52,10 +52,10 @@ func FirstOf(words []string, between string) string {
 	return strings.Join(words[:MostNames], between) + fmt.Sprintf(" and %d more", len(words)-MostNames)
 }
 
-// MostNames is how many nodes are named of each kind; the rest is counted.
+// MostNames limits how many nodes of each kind are named; the rest is counted.
 const MostNames = 6
 
-// CountNodes names the only one of some Nodes, or counts them.
+// CountNodes returns the name of a single Node, or the number of Nodes.
 func CountNodes(nodes []Node) string {
 	if len(nodes) == 1 {
 		return "node " + nodes[0].Name

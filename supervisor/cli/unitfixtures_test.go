@@ -52,13 +52,13 @@ func TestUnitsOfDistributions(t *testing.T) {
 		"coreos-rkt":          {refused: "kubelet-wrapper.sh, a script that becomes /usr/bin/rkt and not the kubelet"},
 		"docker-script":       {refused: "kubelet-docker.sh, a script that becomes docker and not the kubelet"},
 
-		"k3s":        {refused: "1-k3s.service:24 starts /usr/local/bin/k3s: only a kubelet's own", other: "k3s.service"},
-		"k3s-agent":  {refused: "1-k3s-agent.service:7 starts /usr/local/bin/k3s: only a kubelet's own", other: "k3s-agent.service"},
-		"rke2":       {refused: "1-rke2-server.service:15 starts /usr/local/bin/rke2: only a kubelet's own", other: "rke2-server.service"},
-		"rke2-agent": {refused: "1-rke2-agent.service:5 starts /usr/local/bin/rke2: only a kubelet's own", other: "rke2-agent.service"},
-		"k0s":        {refused: "1-k0sworker.service:10 starts /usr/local/bin/k0s: only a kubelet's own", other: "k0sworker.service"},
-		"microk8s":   {refused: "1-snap.microk8s.daemon-kubelite.service:9 starts /usr/bin/snap: only a kubelet's own", other: "snap.microk8s.daemon-kubelite.service"},
-		"eks-ubuntu": {refused: "1-snap.kubelet-eks.daemon.service:7 starts /usr/bin/snap: only a kubelet's own", other: "snap.kubelet-eks.daemon.service"},
+		"k3s":        {refused: "1-k3s.service:24 starts /usr/local/bin/k3s: ExecStart must run the kubelet directly", other: "k3s.service"},
+		"k3s-agent":  {refused: "1-k3s-agent.service:7 starts /usr/local/bin/k3s: ExecStart must run the kubelet directly", other: "k3s-agent.service"},
+		"rke2":       {refused: "1-rke2-server.service:15 starts /usr/local/bin/rke2: ExecStart must run the kubelet directly", other: "rke2-server.service"},
+		"rke2-agent": {refused: "1-rke2-agent.service:5 starts /usr/local/bin/rke2: ExecStart must run the kubelet directly", other: "rke2-agent.service"},
+		"k0s":        {refused: "1-k0sworker.service:10 starts /usr/local/bin/k0s: ExecStart must run the kubelet directly", other: "k0sworker.service"},
+		"microk8s":   {refused: "1-snap.microk8s.daemon-kubelite.service:9 starts /usr/bin/snap: ExecStart must run the kubelet directly", other: "snap.microk8s.daemon-kubelite.service"},
+		"eks-ubuntu": {refused: "1-snap.kubelet-eks.daemon.service:7 starts /usr/bin/snap: ExecStart must run the kubelet directly", other: "snap.kubelet-eks.daemon.service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH", filepath.Dir(fakeKubelet)+":"+os.Getenv("PATH"))

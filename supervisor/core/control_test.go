@@ -135,7 +135,7 @@ func TestOutOfInotify(t *testing.T) {
 	t.Run("the fallback runs, and nothing is blamed", func(t *testing.T) {
 		d := begin(t).pass(9 * time.Second)
 		d.expect("assigned=fine@1 active=good@1 lkg=good@1 Unknown EnvironmentFailing")
-		d.expectMessage("exited 3 times in its trial: no inotify instance; mend the node")
+		d.expectMessage("exited 3 times in its trial: no inotify instance; fix the node")
 		if len(d.disk.Rejected) > 0 {
 			t.Errorf("rejected: %+v", d.disk.Rejected)
 		}

@@ -21,6 +21,9 @@ const auditLog = `
 {"auditID":"5","stage":"RequestReceived","requestReceivedTimestamp":"T5","verb":"patch","user":{"username":"dave"},"objectRef":{"resource":"nodes","name":"n3"},"requestURI":"/api/v1/nodes/n3?fieldManager=dave"}
 {"auditID":"6","stage":"ResponseComplete","requestReceivedTimestamp":"T6","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"metadata":{"annotations":{"kubelet-supervisor.io/config-source":null}}},"responseStatus":{"code":200}}
 {"auditID":"7","stage":"ResponseComplete","requestReceivedTimestamp":"T7","verb":"update","user":{"username":"alice"},"objectRef":{"resource":"nodes","name":"n4"},"requestObject":{"spec":{"configSource":{"configMap":{"name":"a"}}}},"responseStatus":{"code":200}}
+{"auditID":"13","stage":"RequestReceived","requestReceivedTimestamp":"T8","verb":"patch","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"requestURI":"/api/v1/nodes/n1"}
+{"auditID":"13","stage":"ResponseComplete","requestReceivedTimestamp":"T8","verb":"patch","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"responseStatus":{"code":403}}
+{"auditID":"14","stage":"ResponseComplete","requestReceivedTimestamp":"T9","verb":"get","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"responseStatus":{"code":403}}
 {"auditID":"8","stage":"ResponseComplete","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"configmaps","namespace":"kubelet-config","name":"a"},"requestObject":{"data":{}},"responseStatus":{"code":200}}
 {"auditID":"9","stage":"ResponseComplete","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"kubeletpools","apiGroup":"kubelet-supervisor.io","name":"w"},"requestObject":{"spec":{}},"responseStatus":{"code":200}}
 {"auditID":"10","stage":"ResponseComplete","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"kubeletpools","apiGroup":"kubelet-supervisor.io","subresource":"status","name":"w"},"requestObject":{"status":{}},"responseStatus":{"code":200}}
@@ -41,7 +44,8 @@ func TestTheAuditPageFindsAssignments(t *testing.T) {
 			"T2\talice\tbob\tn1\tkubelet-config/b/kubelet\t403\n" +
 			"T3\tcarol\t-\tn2\t" + `[{"op":"remove","path":"/metadata/annotations/kubelet-supervisor.io~1config-source"}]` + "\t200\n" +
 			"T6\talice\t-\tn1\tnull\t200\n" +
-			"T7\talice\t-\tn4\t" + `{"configMap":{"name":"a"}}` + "\t200\n",
+			"T7\talice\t-\tn4\t" + `{"configMap":{"name":"a"}}` + "\t200\n" +
+			"T8\terin\t-\tn1\t?\t403\n",
 		"T5\tdave\t-\tn3\t/api/v1/nodes/n3?fieldManager=dave\n",
 	} {
 		if got := jq.run(found[i][0].Line + "\n" + found[i][0].Answer); got != want {

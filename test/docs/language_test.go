@@ -72,8 +72,6 @@ var notSwept = map[string]struct {
 	most    int
 }{
 	"what make matrix writes": {[]string{"docs/evidence/compatibility.md"}, 7},
-	"pools":                   {[]string{"fleet"}, 60},
-	"the plugin":              {[]string{"plugin"}, 190},
 }
 
 // What people read says things once and plainly: pages, comments, and the texts of the programs: help, errors, messages.

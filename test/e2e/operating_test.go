@@ -58,7 +58,7 @@ func (n *node) deskFor(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("building the plugin: %v", err)
 	}
-	manifests, err := filepath.Abs("../../packaging")
+	manifests, err := filepath.Abs("../../deploy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (n *node) deskFor(t *testing.T) string {
 	folder := t.TempDir()
 	for link, target := range map[string]string{
 		"kubectl": words[slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "/kubectl-") })], "kubectl-kubelet": filepath.Join(plugin, "kubectl-kubelet"),
-		"kubectl_complete-kubelet": completion, "packaging": manifests,
+		"kubectl_complete-kubelet": completion, "deploy": manifests,
 	} {
 		if err := os.Symlink(target, filepath.Join(folder, link)); err != nil {
 			t.Fatal(err)

@@ -193,7 +193,7 @@ func TestPluginKubeletAlone(t *testing.T) {
 		t.Errorf("doctor: exit code %d, want 1", code)
 	}
 	wantIn(t, stdout, "ok      the node is Ready", "WRONG   no supervisor has met this node")
-	wantIn(t, second(n.plugin(t, "reset", "n1", "--yes", "--answer-timeout=1s")), "no supervisor has written a status on it within 1s, so nobody followed what was assigned")
+	wantIn(t, second(n.plugin(t, "reset", "n1", "--yes", "--answer-timeout=1s")), "no supervisor has written a status on it within 1s, so no supervisor has followed the assignment")
 	if v, err := n.view(); err != nil || v.Node.Annotations[assignmentAnnotation] != "" {
 		t.Errorf("after the reset the Node is %v, %v", v, err)
 	}

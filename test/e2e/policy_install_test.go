@@ -86,7 +86,7 @@ func TestInstallOverChangesByHand(t *testing.T) {
 	// An operator may not impersonate a node, and tries it as a person.
 	n.bind(t, "doctors-operator", deploy.OperatorRole)
 	stdout, _, _ := n.runPlugin(t, pluginRun{}, "doctor", "n1", "--answer-timeout=0s", "--as=doctors-operator")
-	wantIn(t, stdout, "ok      the API server refuses a dry run in which you write the node's own words")
+	wantIn(t, stdout, "ok      the API server refuses a dry run in which you write the node's own status")
 }
 
 // What install prints is what install makes, for kubectl and for tools that keep manifests in Git.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -49,15 +50,32 @@ func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 		t.Cleanup(func() { _ = f.admin.Delete(context.Background(), object) })
 	}
 	admin := f.person(t, "audited-admin", "system:masters")
-	as := rest.CopyConfig(admin.config)
-	as.Impersonate.UserName = "audited-somebody"
-	somebody, err := client.New(as, client.Options{Scheme: f.admin.Scheme(), Mapper: f.admin.RESTMapper()})
-	if err != nil {
-		t.Fatal(err)
+	mayPatch := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "audited-patcher"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}}}
+	bound := &rbacv1.ClusterRoleBinding{ObjectMeta: mayPatch.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: mayPatch.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: mayPatch.Name}}}
+	for _, object := range []client.Object{mayPatch, bound} {
+		if err := f.admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.admin.Delete(context.Background(), object) })
 	}
 	assign := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+nodev1.ConfigSourceAnnotation+`":"`+source+`"}}}`))
-	if err := somebody.Patch(t.Context(), node.DeepCopy(), assign); err == nil {
-		t.Fatal("somebody assigned")
+	for user, refused := range map[string]string{"audited-nobody": "cannot patch resource", mayPatch.Name: deploy.Policy} {
+		as := rest.CopyConfig(admin.config)
+		as.Impersonate.UserName = user
+		caller, err := client.New(as, client.Options{Scheme: f.admin.Scheme(), Mapper: f.admin.RESTMapper()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Authorizers read a new binding a moment later.
+		until(t, user+" is refused: "+refused, 20*time.Second, func() bool {
+			err := caller.Patch(t.Context(), node.DeepCopy(), assign)
+			if err == nil {
+				t.Fatalf("%s assigned", user)
+			}
+			return strings.Contains(err.Error(), refused)
+		})
 	}
 	if err := admin.Patch(t.Context(), node.DeepCopy(), assign); err != nil {
 		t.Fatal(err)
@@ -78,8 +96,11 @@ func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 		"the assignment": func(e *noted) bool {
 			return e.User.Username == "audited-admin" && e.ImpersonatedUser.Username == "" && e.ObjectRef.Resource == "nodes" && bytes.Contains(e.RequestObject, []byte(source)) && e.ResponseStatus.Code == 200
 		},
-		"the attempt, on behalf of somebody": func(e *noted) bool {
-			return e.User.Username == "audited-admin" && e.ImpersonatedUser.Username == "audited-somebody" && e.ObjectRef.Resource == "nodes" && e.ResponseStatus.Code == 403
+		"the attempt that RBAC refuses": func(e *noted) bool {
+			return e.ImpersonatedUser.Username == "audited-nobody" && e.RequestObject == nil && e.ResponseStatus.Code == 403
+		},
+		"the attempt that the policy refuses": func(e *noted) bool {
+			return e.ImpersonatedUser.Username == mayPatch.Name && bytes.Contains(e.RequestObject, []byte(source)) && e.ResponseStatus.Code == 403
 		},
 		"the edit": func(e *noted) bool {
 			return e.ObjectRef.Resource == "configmaps" && e.Verb == "patch" && bytes.Contains(e.RequestObject, []byte("edited"))
@@ -95,9 +116,10 @@ func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 	}
 	found := f.searchAudit(t)
 	for what, want := range map[string]string{
-		"the assignment":                     "\taudited-admin\t-\t" + name + "\t" + source + "\t200\n",
-		"the attempt, on behalf of somebody": "\taudited-admin\taudited-somebody\t" + name + "\t" + source + "\t403\n",
-		"the apply of YAML":                  "\taudited-admin\t-\t" + name + "\t/api/v1/nodes/" + name + "?fieldManager=audited-yaml&force=true\n",
+		"the assignment":                      "\taudited-admin\t-\t" + name + "\t" + source + "\t200\n",
+		"the attempt that RBAC refuses":       "\taudited-admin\taudited-nobody\t" + name + "\t?\t403\n",
+		"the attempt that the policy refuses": "\taudited-admin\t" + mayPatch.Name + "\t" + name + "\t" + source + "\t403\n",
+		"the apply of YAML":                   "\taudited-admin\t-\t" + name + "\t/api/v1/nodes/" + name + "?fieldManager=audited-yaml&force=true\n",
 	} {
 		// An API server that can write YAML down has it among the assignments.
 		if !strings.Contains(found, want) && (what != "the apply of YAML" || strings.Count(found, "\taudited-admin\t-\t"+name+"\t") != 2) {

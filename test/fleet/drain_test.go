@@ -121,7 +121,7 @@ func TestADrainInVain(t *testing.T) {
 	}
 	// The pool is told a moment after the Nodes.
 	c.await("it says that two were drained in vain", time.Minute, func(p *v1alpha1.KubeletPool) bool {
-		return strings.Contains(messageOf(p, v1alpha1.ConditionProgressing), "; 2 were drained in vain, such as "+one+": "+want)
+		return strings.Contains(messageOf(p, v1alpha1.ConditionProgressing), "; 2 were drained without effect, such as "+one+": "+want)
 	})
 	c.quiet(12 * time.Second)
 	for i := range 2 {
@@ -156,7 +156,7 @@ func TestCordonsOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := c.awaitOver(1); got != "somebody has uncordoned the node" {
+	if got := c.awaitOver(1); got != "another user or program has uncordoned the node" {
 		t.Errorf("it is over: %q", got)
 	}
 	c.change(`{"spec":{"rollout":{"disruption":"Hold"}}}`)
