@@ -79,16 +79,10 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 		d.unknown("whether the admission policy %s is bound: %v", name, err)
 		return false
 	}
-	var others []string
-	for kind, object := range map[string]runtime.Object{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
-		fields, err := differsFromManifest(kind, name, object)
-		if err != nil {
-			d.unknown("whether the admission policy %s is as install makes it: %v", name, err)
-			return true
-		}
-		if len(fields) > 0 {
-			others = append(others, fmt.Sprintf("%s of the %s", strings.Join(fields, ", "), kind))
-		}
+	others, err := differFromManifests(name, policy, binding)
+	if err != nil {
+		d.unknown("whether the admission policy %s is as install makes it: %v", name, err)
+		return true
 	}
 	if len(others) > 0 {
 		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; %s", name, strings.Join(others, "; "), without, d.installing(ctx, name))
@@ -109,6 +103,20 @@ func (d *diagnosis) installing(ctx context.Context, policy string) string {
 		return "kubectl kubelet install --controller=" + external
 	}
 	return "kubectl kubelet install --controller"
+}
+
+// differFromManifests names the fields in which a policy and its binding differ from what install makes.
+func differFromManifests(name string, policy, binding runtime.Object) (others []string, err error) {
+	for kind, object := range map[string]runtime.Object{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
+		fields, err := differsFromManifest(kind, name, object)
+		if err != nil {
+			return nil, err
+		}
+		if len(fields) > 0 {
+			others = append(others, fmt.Sprintf("%s of the %s", strings.Join(fields, ", "), kind))
+		}
+	}
+	return others, nil
 }
 
 // differsFromManifest names the fields in which an object differs from its manifest.

@@ -1,7 +1,10 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,34 +29,73 @@ type written struct {
 	at   time.Time
 }
 
-func (g guarded) add(what string, object metav1.Object, field string) {
-	g[what] = append(g[what], written{object.GetName(), writtenAt(object, field)})
+func (g guarded) add(what string, object metav1.Object, fields ...fieldPath) {
+	g[what] = append(g[what], written{object.GetName(), writtenAt(object, fields...)})
 }
 
-// writtenAt returns when a field was last written, as the API server recorded it. A client that writes the field
-// again, or removes managedFields, changes it.
-func writtenAt(object metav1.Object, field string) time.Time {
+// fieldPath leads to a field, as FieldsV1 spells it.
+type fieldPath []string
+
+var (
+	specField    = fieldPath{"f:spec"}
+	statusField  = fieldPath{"f:status"}
+	configFields = []fieldPath{{"f:data"}, {"f:binaryData"}, {"f:immutable"}}
+)
+
+func labelField(name string) fieldPath { return fieldPath{"f:metadata", "f:labels", "f:" + name} }
+func annotationField(name string) fieldPath {
+	return fieldPath{"f:metadata", "f:annotations", "f:" + name}
+}
+
+// isIn reports whether what managedFields says of a manager has the field.
+func (p fieldPath) isIn(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return false
+	}
+	var below map[string]json.RawMessage
+	raw := json.RawMessage(fields.GetRawBytes())
+	for _, name := range p {
+		below = nil
+		if json.Unmarshal(raw, &below) != nil {
+			return false
+		}
+		var is bool
+		if raw, is = below[name]; !is {
+			return false
+		}
+	}
+	return true
+}
+
+// writtenAt is when one of the fields was written last, according to the API server. A user who writes a field again, or removes managedFields, moves that.
+func writtenAt(object metav1.Object, fields ...fieldPath) time.Time {
 	at := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(at) && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+field+`"`) {
+		if entry.Time != nil && entry.Time.After(at) && slices.ContainsFunc(fields, func(f fieldPath) bool { return f.isIn(entry.FieldsV1) }) {
 			at = entry.Time.Time
 		}
 	}
 	return at
 }
 
-// before names what was written until then, on a line for each kind of thing.
+// mostWritten is how many objects a line names; those that were written before these are counted.
+const mostWritten = 30
+
+// before names what was written no later than that, the newest first: a policy was away shortly before it came back. A line for each kind of thing.
 func (g guarded) before(since time.Time) (lines []string) {
 	for _, what := range slices.Sorted(maps.Keys(g)) {
+		older := slices.DeleteFunc(slices.Clone(g[what]), func(w written) bool { return w.at.After(since) })
+		slices.SortFunc(older, func(a, b written) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
 		var names []string
-		for _, one := range g[what] {
-			if !one.at.After(since) {
-				names = append(names, one.name)
-			}
+		for _, one := range older[:min(len(older), mostWritten)] {
+			names = append(names, one.name+" ("+one.at.UTC().Format(time.RFC3339)+")")
+		}
+		line := what + " " + strings.Join(names, ", ")
+		if left := len(older) - len(names); left > 0 {
+			line += fmt.Sprintf(" and %d older", left)
 		}
 		if len(names) > 0 {
-			slices.Sort(names)
-			lines = append(lines, what+" "+view.FirstOf(names, ", "))
+			lines = append(lines, line)
 		}
 	}
 	return lines
@@ -71,7 +113,7 @@ func (d *diagnosis) examineWritten(ctx context.Context, views []view.Node, pools
 	d.examineOlder(ctx, "kubelet-supervisor-pool-status", func() (guarded, error) {
 		found := guarded{}
 		for _, p := range pools {
-			found.add("status of KubeletPool", p.Object, "status")
+			found.add("status of KubeletPool", p.Object, statusField)
 		}
 		return found, nil
 	})
@@ -88,7 +130,7 @@ func (d *diagnosis) examineOlder(ctx context.Context, policy string, guards func
 	while := "while the admission policy " + policy + " does not hold"
 	if bound {
 		while = "before the admission policy " + policy + " held"
-		d.note("the binding of the admission policy %s exists since %s: without it %s", policy, since.UTC().Format(time.RFC3339), withoutPolicy[policy])
+		d.note("the admission policy %s holds as it is since %s: without it %s", policy, since.UTC().Format(time.RFC3339), withoutPolicy[policy])
 	} else {
 		since = d.Now()
 	}
@@ -102,21 +144,31 @@ func (d *diagnosis) examineOlder(ctx context.Context, policy string, guards func
 	}
 }
 
-// boundSince returns when the younger of a policy and its binding was created.
+// boundSince is when a policy or its binding was made or changed last. One that is not as install makes it may refuse nothing.
 func (d *diagnosis) boundSince(ctx context.Context, name string) (since time.Time, bound bool, err error) {
 	api := d.client.AdmissionregistrationV1()
 	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		since = policy.CreationTimestamp.Time
-		binding, failed := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
-		if err = failed; err == nil && binding.CreationTimestamp.After(since) {
-			since = binding.CreationTimestamp.Time
-		}
+	if err != nil {
+		return time.Time{}, false, unlessNotFound(err)
 	}
+	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}, false, unlessNotFound(err)
+	}
+	if others, err := differFromManifests(name, policy, binding); err != nil || len(others) > 0 {
+		return time.Time{}, false, err
+	}
+	if since = writtenAt(policy, specField); since.Before(writtenAt(binding, specField)) {
+		since = writtenAt(binding, specField)
+	}
+	return since, true, nil
+}
+
+func unlessNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
-		return time.Time{}, false, nil
+		return nil
 	}
-	return since, err == nil, err
+	return err
 }
 
 // answers are the annotations that nodes write.
@@ -128,12 +180,12 @@ func guardedOfNodes(views []view.Node) guarded {
 	for _, v := range views {
 		for label := range v.Labels {
 			if strings.HasPrefix(label, guardedPrefix) {
-				found.add("label "+label+" of node", v.Node, label)
+				found.add("label "+label+" of node", v.Node, labelField(label))
 			}
 		}
 		for annotation := range v.Annotations {
 			if strings.HasPrefix(annotation, guardedPrefix) && !slices.Contains(answers, annotation) {
-				found.add("annotation "+annotation+" of node", v.Node, annotation)
+				found.add("annotation "+annotation+" of node", v.Node, annotationField(annotation))
 			}
 		}
 	}
@@ -147,8 +199,8 @@ func (d *diagnosis) guardedConfigMaps(ctx context.Context) (guarded, error) {
 	}
 	found := guarded{}
 	for i := range list.Items {
-		if one := &list.Items[i]; one.Name != "kube-root-ca.crt" { // every namespace has it
-			found.add("ConfigMap", one, "data")
+		if one := &list.Items[i]; one.Name != "kube-root-ca.crt" { // which every namespace gets
+			found.add("ConfigMap", one, configFields...)
 		}
 	}
 	return found, nil
@@ -161,7 +213,7 @@ func (d *diagnosis) guardedRevisions(ctx context.Context) (guarded, error) {
 	}
 	found := guarded{}
 	for i := range list.Items {
-		found.add("ControllerRevision", &list.Items[i], "data")
+		found.add("ControllerRevision", &list.Items[i], configFields...)
 	}
 	return found, nil
 }
@@ -170,7 +222,7 @@ func (d *diagnosis) guardedRevisions(ctx context.Context) (guarded, error) {
 func (d *diagnosis) guardedPools(ctx context.Context, pools []view.Pool) (guarded, error) {
 	found := guarded{}
 	for _, p := range pools {
-		found.add("KubeletPool", p.Object, "spec")
+		found.add("KubeletPool", p.Object, specField)
 	}
 	client, err := d.ConnectDynamic()
 	if err != nil {
@@ -184,7 +236,7 @@ func (d *diagnosis) guardedPools(ctx context.Context, pools []view.Pool) (guarde
 		return nil, err
 	}
 	for i := range budgets.Items {
-		found.add("KubeletRolloutBudget", &budgets.Items[i], "spec")
+		found.add("KubeletRolloutBudget", &budgets.Items[i], specField)
 	}
 	return found, nil
 }

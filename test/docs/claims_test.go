@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,9 +22,7 @@ var (
 func TestSecurityClaimsNameTheirTests(t *testing.T) {
 	texts, files := pages(t), tree.Files(t, "_test.go")
 	tests, rows := testsOf(files), rightsOf(texts["docs/why/security.md"])
-	for number := range attacksOf(files) {
-		rows[number] = true
-	}
+	attacks := attacksOf(files)
 	without, named := 0, 0
 	for _, page := range []string{"SECURITY.md", "docs/why/security.md"} {
 		for _, c := range claims(texts[page]) {
@@ -43,7 +42,7 @@ func TestSecurityClaimsNameTheirTests(t *testing.T) {
 						t.Errorf("%s:%d: there is no test %s.%s", page, c.line, name[1], name[2])
 					}
 					for row := range strings.SplitSeq(name[3], "; ") {
-						if row != "" && !rows[row] {
+						if known := name[2] == "TestAttacks" && attacks[row] || name[2] != "TestAttacks" && rows[row]; row != "" && !known {
 							t.Errorf("%s:%d: %s.%s has no row %q", page, c.line, name[1], name[2], row)
 						}
 					}
@@ -60,10 +59,11 @@ func TestSecurityClaimsNameTheirTests(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	text := "# A heading\n\nOne\nclaim. \n<!-- tests: a.TestB -->\n\nAn introduction:\n\n- Bare\n- By name `a/b.TestC`\n  <!-- no test: why -->\n\n" +
+	text := "# A heading\n\nOne\nclaim. \n<!-- tests: a.TestB -->\n\nAn introduction:\n\n- An item:\n\n- Bare\n- By name `a/b.TestC`\n  <!-- no test: why -->\n\n" +
 		"| who | has | x |\n|---|---|---|\n| read | by | it |\n\n| a | b |\n|---|---|\n| 1 | 2 <!-- no claim: x --> |\n| 3 | 4 |\n<!-- each row: a.TestD -->\n```\ncode\n```\n"
 	want := map[string][]string{
 		"One claim.":          {"a.TestB"},
+		"An item:":            nil,
 		"Bare":                nil,
 		"By name `a/b.TestC`": {"a/b.TestC", "why"},
 		"1 | 2":               {"x", "a.TestD"},
@@ -88,10 +88,11 @@ func TestClaims(t *testing.T) {
 type claim struct {
 	line  int
 	text  string
+	item  bool       // of a list
 	notes [][]string // of note
 }
 
-// claims leaves out headings, fences, introductions, which end with a colon, and the tables that TestRights reads.
+// claims leaves out headings, fences, introductions, which are paragraphs that end with a colon, and the tables that TestRights reads.
 func claims(text string) (found []claim) {
 	var last, head int // the claims before found[head:] are of other tables; last is the line of the newest text
 	inTable, skip := false, false
@@ -112,7 +113,7 @@ func claims(text string) (found []claim) {
 			if !inTable {
 				inTable, head, skip = true, len(found), strings.HasPrefix(row, "who | has |") || strings.HasPrefix(row, "to | ")
 			} else if !skip && !strings.HasPrefix(line, "|--") {
-				found = append(found, claim{number, row, notes})
+				found = append(found, claim{line: number, text: row, notes: notes})
 			}
 			continue
 		case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "<!--"):
@@ -121,7 +122,8 @@ func claims(text string) (found []claim) {
 			found[len(found)-1].text += " " + line
 			last = number
 		default:
-			found, last = append(found, claim{line: number, text: line[len(listItem.FindString(line)):]}), number
+			mark := listItem.FindString(line)
+			found, last = append(found, claim{line: number, text: line[len(mark):], item: mark != ""}), number
 		}
 		inTable = false
 	}
@@ -130,34 +132,52 @@ func claims(text string) (found []claim) {
 			found[i].notes = append([][]string{{names, "tests", strings.Trim(names, "`")}}, c.notes...)
 		}
 	}
-	return slices.DeleteFunc(found, func(c claim) bool { return strings.HasSuffix(c.text, ":") && len(c.notes) == 0 })
+	return slices.DeleteFunc(found, func(c claim) bool { return strings.HasSuffix(c.text, ":") && !c.item && len(c.notes) == 0 })
 }
 
 // rightsOf are the rows and columns of the tables of rights.
 func rightsOf(page string) map[string]bool {
 	found := map[string]bool{}
+	for _, table := range tablesOfRights(page) {
+		maps.Copy(found, table.rows)
+		maps.Copy(found, table.columns)
+	}
+	return found
+}
+
+// rights are the names of what a table of rights has.
+type rights struct{ rows, columns map[string]bool }
+
+// tablesOfRights gives them by the first cell: "who" is read by test/e2e.TestRights, and "to" by that of test/fleet.
+func tablesOfRights(page string) map[string]rights {
+	found := map[string]rights{}
+	var table rights
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
 		if len(cells) < 10 {
 			continue
 		}
-		found[strings.TrimSpace(cells[0])] = true
-		if first := strings.TrimSpace(cells[0]); first == "who" || first == "to" {
-			for _, cell := range cells {
-				found[strings.TrimSpace(cell)] = true
-			}
+		first := strings.TrimSpace(cells[0])
+		if first != "who" && first != "to" {
+			table.rows[first] = true
+			continue
 		}
+		table = rights{map[string]bool{}, map[string]bool{}}
+		for _, cell := range cells[1:] {
+			table.columns[strings.TrimSpace(cell)] = true
+		}
+		found[first] = table
 	}
 	return found
 }
 
-var attackNumber = regexp.MustCompile(`(?m)^\t+\{?(\d+)[,:]`)
+var attackNumber = regexp.MustCompile(`(?m)^\t+\{(\d+),`)
 
-// attacksOf are the numbers of the attacks that test/fleet has.
+// attacksOf are the numbers of the attacks that TestAttacks of test/fleet runs.
 func attacksOf(files map[string]string) map[string]bool {
 	found := map[string]bool{}
 	for file, text := range files {
-		if strings.HasPrefix(file, "test/fleet/attacks_") {
+		if strings.HasPrefix(file, "test/fleet/attacks_") && file != elsewhereFile {
 			for _, match := range attackNumber.FindAllStringSubmatch(text, -1) {
 				found[match[1]] = true
 			}

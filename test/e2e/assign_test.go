@@ -142,17 +142,23 @@ func TestConfigNamespaces(t *testing.T) {
 	for _, test := range []struct {
 		name, namespace string
 		flags           []string
+		refused         bool
 	}{
-		{"by default", "kubelet-config", nil},
-		{"the one that is named", "elsewhere", []string{"--config-namespaces=elsewhere"}},
-		{"all", "elsewhere", []string{"--config-namespaces=*"}},
+		{"by default", "kubelet-config", nil, false},
+		{"the one that is named", "elsewhere", []string{"--config-namespaces=elsewhere"}, false},
+		{"all", "elsewhere", []string{"--config-namespaces=*"}, false},
+		{"another than the one that is named", "kube-system", []string{"--config-namespaces=kubelet-config"}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := sharedNode(t)
 			n.startedLocal(t, options{Flags: test.flags})
 			config := n.createConfigMap(t, test.namespace, uniqueName("namespaced"), map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 47))})
 			n.assign(t, config.assignment("kubelet"))
-			if v := n.awaitReason(t, config.assignment("kubelet"), "InTrial"); !config.is(v.Config.Active) {
+			reason := "InTrial"
+			if test.refused {
+				reason = "InvalidAssignment"
+			}
+			if v := n.awaitReason(t, config.assignment("kubelet"), reason); config.is(v.Config.Active) == test.refused {
 				t.Errorf("active is another: %v", v)
 			}
 		})
