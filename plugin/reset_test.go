@@ -30,7 +30,7 @@ func TestReset(t *testing.T) {
 		if stdout != "node/n1 reset\n" || b.assigned(t, "n1") != "" {
 			t.Errorf("assigned %q, stdout %q", b.assigned(t, "n1"), stdout)
 		}
-		contains(t, stderr, "n1: runs its own configuration", "n1: may not read")
+		contains(t, stderr, "n1: runs its own configuration", "n1: may no longer read")
 		bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(bindings.Items) != 2 || len(bindings.Items[0].Subjects) != 1 || bindings.Items[1].Subjects[0].Name != "system:node:n2" {
 			t.Errorf("left are %v, %v", bindings.Items, err)
@@ -88,7 +88,7 @@ func TestResetWithoutSupervisor(t *testing.T) {
 		b := newBench(t, append(grantFor("workers", "n1"), node, config)...)
 		b.answers(t, nil)
 		_, stderr := b.do(t, "reset", "n1", "--yes")
-		contains(t, stderr, "n1: no supervisor has written a status on it within 30s, so no supervisor has followed the assignment", "n1: may not read")
+		contains(t, stderr, "n1: no supervisor has written a status on it within 30s, so no supervisor has followed the assignment", "n1: may no longer read")
 		if b.assigned(t, "n1") != "" {
 			t.Errorf("assigned %q", b.assigned(t, "n1"))
 		}

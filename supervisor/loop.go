@@ -24,7 +24,8 @@ type loop struct {
 	*workers
 	state     core.State
 	due       time.Duration      // when the next decision is, though nothing happens; negative: never
-	observers []decisionObserver // in this order
+	observers []decisionObserver // in this order, before the action begins
+	recorder  decisionObserver   // after that: a disk that hangs does not delay the end of a kubelet
 	runner    *runner
 	payloads  *payloads
 	prover    *prover
@@ -195,7 +196,9 @@ func (l *loop) handle(life lifetimes, event core.Event) bool {
 	for _, o := range l.observers {
 		o.observe(life.over, &d)
 	}
-	return l.runner.carryOut(life, &l.state, d.step)
+	over := l.runner.carryOut(life, &l.state, d.step)
+	l.recorder.observe(life.over, &d)
+	return over
 }
 
 // request turns a person's request into an event.

@@ -23,6 +23,20 @@ func TestTimeInWhichNobodyLooked(t *testing.T) {
 		}
 		d.pass(9 * time.Minute).expect(inTrial).pass(time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 	})
+	t.Run("is none while an action is under way", func(t *testing.T) {
+		d := newDrive(t).boot().assign("good").pass(25 * time.Second)
+		s, now := d.s, d.now
+		for s.Doing == nil {
+			if now += time.Second; now > d.now+time.Hour {
+				t.Fatal("the time on trial is not written")
+			}
+			s, _ = Decide(s, Moment{Now: now, Wall: s.Wall}, Ticked{})
+		}
+		before := s.Trial.Healthy
+		if s, _ = Decide(s, Moment{Now: now + 35*time.Second, Wall: s.Wall}, Ticked{}); s.Trial.Healthy-before > Span(stallAfter) {
+			t.Errorf("%s of health are credited, beside %T", s.Trial.Healthy-before, s.Doing)
+		}
+	})
 	t.Run("is none without an API server either", func(t *testing.T) {
 		d := newDrive(t).boot().assign("good").pass(25 * time.Second)
 		d.online = false

@@ -63,6 +63,9 @@ func dueToJudge(s *State) []time.Duration {
 // dueToAct returns the due times of actions that were put off. While an action is under way its answer comes first.
 func dueToAct(s *State) []time.Duration {
 	if s.Doing != nil {
+		if s.OnTrial() && trialClockRuns(s) { // only a due time that is missed shows that the supervisor did not look
+			return []time.Duration{s.Now + stallAfter}
+		}
 		return nil
 	}
 	list := []time.Duration{s.SaveRetry, s.ApplyAt, persistAt(s)}

@@ -74,7 +74,7 @@ func reflected(kind reflect.Type, prefix string, found map[string]string) string
 	return "object"
 }
 
-// What is made of the rows is what is in the tree: go generate ./config.
+// What is made of the rows is what is in the tree: go generate ./kubeletconfig.
 func TestOutputsAreInTheTree(t *testing.T) {
 	made, err := outputs(t.Context(), tree, rowsOfTheTree(t))
 	if err != nil {
