@@ -129,6 +129,7 @@ type (
 	}
 	// Healthy and Unhealthy are changes in the child's health.
 	Healthy   struct{}
+	// Unhealthy comes when the kubelet that runs does not answer its healthz any more.
 	Unhealthy struct{ Words string }
 	// PortSeen names the other process that has the healthz port of a child that was never healthy; empty = none is known now.
 	// Shared: the fallback has the same port.

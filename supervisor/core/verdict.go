@@ -8,8 +8,9 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Verdict is what is known of a configuration: whether something speaks against it, what, and why. verdict alone computes it, and newestVerdict adds
-// whether the change to it is held. What should run, the condition's reason, upstream's error, the outcome of a change and the failure in the status document all read it.
+// Verdict is what is known of a configuration: whether something speaks against it, what, and why. verdict alone
+// computes it, and newestVerdict adds whether the change to it is held. What should run, the condition's reason,
+// upstream's error, the outcome of a change and the failure in the status document all read it.
 type Verdict struct {
 	Kind    VerdictKind
 	On      *Version // nil = there is no configuration to judge
