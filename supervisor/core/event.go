@@ -127,9 +127,9 @@ type (
 		Locked       bool                      // it holds the lock for as long as it lives
 		Gone         bool                      // what had waited for this had ended before: nothing was started
 	}
-	// Healthy and Unhealthy are changes in the child's health.
-	Healthy   struct{}
-	// Unhealthy comes when the kubelet that runs does not answer its healthz any more.
+	// Healthy comes when the child answers its healthz.
+	Healthy struct{}
+	// Unhealthy comes when it does not any more.
 	Unhealthy struct{ Words string }
 	// PortSeen names the other process that has the healthz port of a child that was never healthy; empty = none is known now.
 	// Shared: the fallback has the same port.
@@ -188,9 +188,10 @@ type (
 	ClusterSeen struct{ Keys []string }
 	// Ticked is a due time.
 	Ticked struct{}
-	// HostStopping is the host's shutdown, or its cancellation; StopAsked is ours.
+	// HostStopping is the host's shutdown, or its cancellation.
 	HostStopping struct{ CalledOff bool }
-	StopAsked    struct{}
+	// StopAsked is the end of the supervisor, as systemd or a person asks for it.
+	StopAsked struct{}
 )
 
 // Step is one decision: at most one blocking action, whose result is an Event.
