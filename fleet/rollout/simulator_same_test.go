@@ -109,11 +109,19 @@ func (s *sim) checkUndo(c *controller, w *World) {
 		}
 		for _, n := range v.members[p.Name] {
 			if owned(n) && n.Retry == old && n.Ready && !n.Cordoned && !held(n) && n.Supervised && n.Layered && !n.Updating && !n.Leaving && !n.ControlPlane &&
-				len(plan.Writes) == 0 && w.Denied[n.UID] == "" && s.differentVariant(&p, n, pin) {
+				len(plan.Writes) == 0 && w.Denied[n.UID] == "" && s.differentVariant(&p, n, pin) && !v.awaitsUpgraded(n, status.Target.Hash) {
 				s.breaks(16, "undo of %s leaves %s alone: %s", p.Name, n.Name, n.Reason)
 			}
 		}
 	}
+}
+
+// awaitsUpgraded reports whether a node of the same kubelet and architecture has the revision, and has run it under its new kubelet too briefly to
+// prove it there: it is at risk, and no other node of the cohort is beside it.
+func (v *view) awaitsUpgraded(n *Node, hash string) bool {
+	return slices.ContainsFunc(v.w.Nodes, func(other Node) bool {
+		return other.Minor == n.Minor && other.Arch == n.Arch && other.Ready && other.Retry.Hash == hash && v.plan.Seen[other.UID].Upgraded
+	})
 }
 
 // differentVariant: what the node has is not what it should have after the undo.
