@@ -91,6 +91,7 @@ func TestADrainInVain(t *testing.T) {
 				if got := s.api.asked("eviction"); len(got) > 0 != row.asked {
 					t.Errorf("it asked for %v", got)
 				}
+				synctest.Wait() // the last eviction may be under way
 				before := len(s.api.asked("patch Node/")) + len(s.api.asked("eviction"))
 				for range 100 {
 					if _, err := s.turn(); err != nil {
