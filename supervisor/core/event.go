@@ -129,7 +129,7 @@ type (
 	}
 	// Healthy comes when the child answers its healthz.
 	Healthy struct{}
-	// Unhealthy comes when it does not any more.
+	// Unhealthy comes when the child no longer answers it.
 	Unhealthy struct{ Words string }
 	// PortSeen names the other process that has the healthz port of a child that was never healthy; empty = none is known now.
 	// Shared: the fallback has the same port.
