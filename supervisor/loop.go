@@ -25,7 +25,6 @@ type loop struct {
 	state     core.State
 	due       time.Duration      // when the next decision is, though nothing happens; negative: never
 	observers []decisionObserver // in this order, before the action begins
-	recorder  decisionObserver   // after that: a disk that hangs does not delay the end of a kubelet
 	runner    *runner
 	payloads  *payloads
 	prover    *prover
@@ -197,7 +196,7 @@ func (l *loop) handle(life lifetimes, event core.Event) bool {
 		o.observe(life.over, &d)
 	}
 	over := l.runner.carryOut(life, &l.state, d.step)
-	l.recorder.observe(life.over, &d)
+	l.record.observe(life.over, &d) // last: a disk that hangs does not delay the end of a kubelet
 	return over
 }
 

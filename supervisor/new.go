@@ -56,7 +56,6 @@ func newLoop(o Options) (*loop, error) {
 	l.manager = systemd.NewManager(o.Logger)
 	l.runner.kubelets = newLauncher(o, l.manager.Watchdog)
 	l.observers = []decisionObserver{l.log, counter{l.metrics}, l.foresight, l.api, unitStatus{l.manager}, l.nextStart}
-	l.recorder = l.record
 	return l, nil
 }
 
