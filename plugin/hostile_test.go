@@ -252,7 +252,6 @@ func TestHostileKubelets(t *testing.T) {
 			d.patience = 5 * time.Second
 			d.run(row.line)
 			asked, _ := api.heard()
-			d.patience = time.Second / 10
 			for at, kind := range slices.Sorted(maps.Keys(all)) {
 				answer := all[kind]
 				if !thorough && (line+at)%6 != 0 {
@@ -261,14 +260,21 @@ func TestHostileKubelets(t *testing.T) {
 				if who != "token" && !strings.Contains(kind, " to ") { // how the token came makes a difference to redirects alone
 					continue
 				}
-				api.behind(answer)
-				begun := time.Now()
-				code, said := d.run(row.line)
 				name := fmt.Sprintf("%s: %s: %s", who, row.line, kind)
-				if took := time.Since(begun); took > longestRun {
-					t.Errorf("%s: it took %s", name, took)
+				var code, proxied int
+				var said string
+				var now []string
+				for _, d.patience = range []time.Duration{time.Second / 10, 5 * time.Second} { // a busy machine takes longer to ask
+					api.behind(answer)
+					begun := time.Now()
+					code, said = d.run(row.line)
+					if took := time.Since(begun); took > longestRun {
+						t.Errorf("%s: it took %s", name, took)
+					}
+					if now, proxied = api.heard(); proxied > 0 {
+						break
+					}
 				}
-				now, proxied := api.heard()
 				if proxied == 0 || proxied > 6 {
 					t.Errorf("%s: kubelets were asked %d times", name, proxied)
 				}
