@@ -196,7 +196,7 @@ func (l *loop) handle(life lifetimes, event core.Event) bool {
 		o.observe(life.over, &d)
 	}
 	over := l.runner.carryOut(life, &l.state, d.step)
-	l.record.observe(life.over, &d) // last: a disk that hangs does not delay the end of a kubelet
+	l.record.observe(life.over, &d) // a run folder that hangs delays the next decision then, and not this action
 	return over
 }
 

@@ -37,6 +37,51 @@ func TestTimeInWhichNobodyLooked(t *testing.T) {
 			t.Errorf("%s of health are credited, beside %T", s.Trial.Healthy-before, s.Doing)
 		}
 	})
+	t.Run("is none of a trial, whenever it begins", func(t *testing.T) {
+		for at := 20 * time.Second; at < 2*time.Minute; at += 700 * time.Millisecond {
+			d := newDrive(t).boot().assign("good").pass(at)
+			for frozen := 2 * stallAfter; frozen < time.Minute; frozen += time.Second {
+				s, _ := Decide(d.s, Moment{Now: d.now + frozen, Wall: d.s.Wall}, Ticked{})
+				if credited := s.Trial.Healthy - d.s.Trial.Healthy; credited > Span(2*stallAfter) {
+					t.Fatalf("of %s from %s on, %s are credited", frozen, at, credited)
+				}
+			}
+		}
+	})
+	t.Run("is none while the host shuts down and no API server answers", func(t *testing.T) {
+		d := newDrive(t).boot().assign("good").pass(25 * time.Second)
+		d.online = false
+		d.pass(time.Minute).hear(HostStopping{}).pass(90 * time.Second)
+		s, _ := Decide(d.s, Moment{Now: d.now + frozen, Wall: d.s.Wall}, HostStopping{CalledOff: true})
+		if credited := s.Trial.Healthy - d.s.Trial.Healthy; credited > Span(2*stallAfter) {
+			t.Errorf("%s are credited", credited)
+		}
+	})
+	t.Run("proves no control", func(t *testing.T) {
+		d := newDrive(t).boot().pass(time.Minute)
+		d.deadly["bad"] = time.Minute
+		d.assign("bad")
+		for range 600 {
+			if d.pass(time.Second); len(d.s.Suspects) > 0 {
+				break
+			}
+		}
+		d.pass(33 * time.Second)
+		left := d.s.Child.HealthySince + d.s.controlTime(d.s.Settings) - d.s.Now
+		s, _ := Decide(d.s, Moment{Now: d.now + left + 5*time.Second, Wall: d.s.Wall}, Ticked{})
+		if !inControl(&d.s) || left < 2*stallAfter || len(s.Rejected) > 0 {
+			t.Errorf("in control %t, %s before its end: %d are rejected", inControl(&d.s), left, len(s.Rejected))
+		}
+	})
+	t.Run("is no time to be healthy in", func(t *testing.T) {
+		d := newDrive(t, func(s *Settings) { s.Standalone = true }).boot().pass(time.Minute)
+		d.hangs["slow"] = true
+		d.assign("slow").pass(3 * time.Second)
+		s, _ := Decide(d.s, Moment{Now: d.s.Child.Started + d.s.StartTimeout + time.Second, Wall: d.s.Wall}, Ticked{})
+		if !d.s.OnTrial() || len(s.Suspects) > 0 {
+			t.Errorf("on trial %t: %d are suspected", d.s.OnTrial(), len(s.Suspects))
+		}
+	})
 	t.Run("is none without an API server either", func(t *testing.T) {
 		d := newDrive(t).boot().assign("good").pass(25 * time.Second)
 		d.online = false

@@ -6,7 +6,7 @@ import "time"
 const never time.Duration = -1
 
 // due is when time alone may change what is decided or said, so that the core has to be asked again; never where nothing does. It repeats
-// no rule: each row is a time that some rule compares with the clock, under a condition that is at least as wide as that of the rule.
+// no rule: each row but one is a time that some rule compares with the clock, under a condition that is at least as wide as that of the rule.
 // TestNothingHappensBeforeItIsDue finds a row that is missing.
 func due(s *State) time.Duration {
 	first := never
@@ -23,6 +23,9 @@ func due(s *State) time.Duration {
 // dueToLearn returns the due times of knowledge: an edit that settles, the turn of a merge, a look at the Node.
 func dueToLearn(s *State) []time.Duration {
 	list := []time.Duration{lookDue(s)}
+	if s.OnTrial() || inControl(s) { // no rule's time: only a due time that is missed shows that the supervisor did not look
+		list = append(list, s.Now+stallAfter)
+	}
 	if s.Edit != nil {
 		list = append(list, s.SettlesAt)
 	}
@@ -63,9 +66,6 @@ func dueToJudge(s *State) []time.Duration {
 // dueToAct returns the due times of actions that were put off. While an action is under way its answer comes first.
 func dueToAct(s *State) []time.Duration {
 	if s.Doing != nil {
-		if s.OnTrial() && trialClockRuns(s) { // only a due time that is missed shows that the supervisor did not look
-			return []time.Duration{s.Now + stallAfter}
-		}
 		return nil
 	}
 	list := []time.Duration{s.SaveRetry, s.ApplyAt, persistAt(s)}

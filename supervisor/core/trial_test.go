@@ -79,8 +79,8 @@ func TestTrialTime(t *testing.T) {
 			d.pass(lookRetryMost)
 		}, goodActive},
 		{"its end is a deadline", standalone, func(d *drive) {
-			d.assign("good").pass(590 * time.Second)
-			if got := d.step.Wake - d.now; got != 10*time.Second+healthyAfter {
+			d.assign("good").pass(591 * time.Second)
+			if got := d.step.Wake - d.now; got != 9*time.Second+healthyAfter {
 				d.t.Errorf("wakes after %s", got)
 			}
 		}, inTrial},
