@@ -61,7 +61,9 @@ func newDrainer(p parts) *drainer {
 
 // end stops all drains, and waits until they have ended. None begins after it.
 func (d *drainer) end() {
+	d.mutex.Lock() // follow begins drains while it has it
 	d.cancel()
+	d.mutex.Unlock()
 	d.workers.Wait()
 }
 

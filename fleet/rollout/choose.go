@@ -100,7 +100,7 @@ func (p *turn) rollBack(l *sharedLimits) {
 // the way back, and all members on the way ahead.
 func (p *turn) advance(l *sharedLimits) {
 	switch {
-	case p.refused != "":
+	case p.refused != "" && (p.target.stable || !p.target.completed):
 	case p.target.stable && p.recoils == "":
 		p.move(l, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 	case !p.target.stable && p.target.stopped == nil && p.wavers == "":

@@ -282,8 +282,8 @@ func waveWords(p *turn) string {
 		return p.target.text()
 	}
 	name := ""
-	if p.wave(&p.rules, p.clock.Wave).name != "" {
-		name = " " + p.wave(&p.rules, p.clock.Wave).name
+	if p.wave().name != "" {
+		name = " " + p.wave().name
 	}
 	return fmt.Sprintf("%s, wave %d%s: %d of %d nodes", p.target.text(), p.clock.Wave, name, p.answered, p.goal)
 }

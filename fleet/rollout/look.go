@@ -23,7 +23,7 @@ func lookAgain(w *World, chosen *choice) time.Duration {
 			t.at(p.rules.deadline - p.clock.Idle)
 		}
 		if p.clock.Soaking {
-			t.at(p.wave(&p.rules, p.clock.Wave).soak - p.clock.Soaked)
+			t.at(p.wave().soak - p.clock.Soaked)
 		}
 		for m := range p.each {
 			m.due(w, &p.rules, &t)

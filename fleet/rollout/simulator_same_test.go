@@ -109,31 +109,38 @@ func (s *sim) checkUndo(c *controller, w *World) {
 		}
 		for _, n := range v.members[p.Name] {
 			if owned(n) && n.Retry == old && n.Ready && !n.Cordoned && !held(n) && n.Supervised && n.Layered && !n.Updating && !n.Leaving && !n.ControlPlane &&
-				len(plan.Writes) == 0 && w.Denied[n.UID] == "" && s.differentVariant(&p, n, pin) && !v.awaitsUpgraded(n, status.Target.Hash) {
+				len(plan.Writes) == 0 && w.Denied[n.UID] == "" && s.differentVariant(&p, n, pin) && !v.awaitsUpgraded(n, status.Target.Hash, s.variantIn(&p, n, pin)) {
 				s.breaks(16, "undo of %s leaves %s alone: %s", p.Name, n.Name, n.Reason)
 			}
 		}
 	}
 }
 
-// awaitsUpgraded reports whether a node of the same kubelet and architecture has the revision, and has run it under its new kubelet too briefly to
-// prove it there: it is at risk, and no other node of the cohort is beside it.
-func (v *view) awaitsUpgraded(n *Node, hash string) bool {
-	return slices.ContainsFunc(v.w.Nodes, func(other Node) bool {
-		return other.Minor == n.Minor && other.Arch == n.Arch && other.Ready && other.Retry.Hash == hash && v.plan.Seen[other.UID].Upgraded
+// awaitsUpgraded reports whether another node of the cohort has the revision, and has run it under its new kubelet too briefly to prove it there: it
+// is at risk, and no other node of the cohort is beside it. want is what the node gets of the revision.
+func (v *view) awaitsUpgraded(n *Node, hash, want string) bool {
+	return hash != "" && slices.ContainsFunc(v.w.Nodes, func(other Node) bool {
+		return other.Minor == n.Minor && other.Arch == n.Arch && other.Source == want && other.Ready && other.Retry.Pool == n.Retry.Pool &&
+			other.Retry.Hash == hash && v.plan.Seen[other.UID].Upgraded
 	})
 }
 
 // differentVariant: what the node has is not what it should have after the undo.
 func (s *sim) differentVariant(p *Pool, n *Node, pin int64) bool {
-	if pin == 0 {
-		return n.Source != nodev1.Local
+	want := s.variantIn(p, n, pin)
+	return want != "" && want != n.Source
+}
+
+// variantIn is what a node gets of a revision; empty where that is not kept.
+func (s *sim) variantIn(p *Pool, n *Node, number int64) string {
+	if number == 0 {
+		return nodev1.Local
 	}
 	for i := range p.Revisions {
-		if r := &p.Revisions[i]; r.Number == pin {
+		if r := &p.Revisions[i]; r.Number == number {
 			v, _ := newVariants(r).variantFor(labels.Set(n.Labels))
-			return v.source != n.Source
+			return v.source
 		}
 	}
-	return false
+	return ""
 }

@@ -174,7 +174,7 @@ func (c *crew) tallyRisk(m *member, k *cohort) {
 // for its old labels. If it waits for its pods, it begins with that when they end.
 func (c *crew) tallyFormer(p *aim, m *member) {
 	n := m.node
-	if m.isDead || n.Source == m.want || !p.judges(n) || !n.Mark.Records(n.Source) || !(m.begun && m.class != Proven || m.seen.Phase == Waiting) {
+	if n.Source == m.want || !p.judges(n) || !n.Mark.Records(n.Source) || !(m.begun && m.class != Proven || m.seen.Phase == Waiting) {
 		return
 	}
 	switch m.class {
@@ -184,6 +184,10 @@ func (c *crew) tallyFormer(p *aim, m *member) {
 	}
 	for i := range c.cohorts {
 		if k := &c.cohorts[i]; k.source == n.Source && k.minor == n.Minor && k.arch == n.Arch {
+			if !n.Ready && !m.seen.WasReady { // as a dead member of the cohort: another node is the canary
+				k.dead++
+				continue
+			}
 			k.atRisk++
 			if m.seen.Phase == Waiting && !m.mayGoOn() {
 				k.idle++

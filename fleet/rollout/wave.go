@@ -41,11 +41,11 @@ func (p *course) advanceWave(w *World, f *fleet) {
 		if !p.waveProven() {
 			return
 		}
-		if p.soaked(w.Elapsed) < p.wave(&p.rules, p.clock.Wave).soak {
+		if p.soaked(w.Elapsed) < p.wave().soak {
 			return
 		}
 		p.passed = append(p.passed, p.clock.Wave)
-		if p.lastWave(&p.rules, p.clock.Wave) {
+		if p.lastWave() {
 			p.complete(metav1.NewTime(w.Now))
 			return
 		}
@@ -92,18 +92,17 @@ func (p *aim) counts(c *Clock) bool {
 	return p.target.stopped == nil && !p.Spec.Rollout.Paused && !c.Barred
 }
 
-// lastWave reports whether no wave follows after this one.
-func (c *crew) lastWave(r *rules, number int32) bool {
-	return c.straight || int(number) == len(r.waves)
+// lastWave reports whether no wave follows after the open one.
+func (p *course) lastWave() bool {
+	return p.straight || int(p.clock.Wave) == len(p.rules.waves)
 }
 
-// wave returns the wave of a number. Going back to what all cohorts have completed before is one wave without
-// soak.
-func (c *crew) wave(r *rules, number int32) wave {
-	if c.straight {
+// wave returns the open wave. Going back to what all cohorts have completed before is one wave without soak.
+func (p *course) wave() wave {
+	if p.straight {
 		return wave{nodes: amount{100, true}}
 	}
-	return r.waves[number-1]
+	return p.rules.waves[p.clock.Wave-1]
 }
 
 // placed returns how many nodes the open wave has reached.
@@ -144,7 +143,7 @@ func (p *course) waveProven() bool {
 	if c.trustedFailed > max(1, p.rules.tolerate.of(c.have)) {
 		inMotion += c.trustedFailed
 	}
-	if !p.lastWave(&p.rules, p.clock.Wave) { // a node that waits for its pods may wait for days: it fills this wave and the next
+	if !p.lastWave() { // a node that waits for its pods may wait for days: it fills this wave and the next
 		waiting := c.of[Waiting] - c.dead[Waiting]
 		if waiting > 0 && p.clock.Wave > 1 && c.proved < p.goalOf(&p.rules, p.clock.Wave-1) {
 			return false // otherwise the waiting nodes would fill wave after wave, and begin together

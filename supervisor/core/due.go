@@ -5,9 +5,9 @@ import "time"
 // never is a time that does not come.
 const never time.Duration = -1
 
-// due is when time alone may change what is decided or said, so that the core has to be asked again; never where nothing does. It repeats
-// no rule: each row but one is a time that some rule compares with the clock, under a condition that is at least as wide as that of the rule.
-// TestNothingHappensBeforeItIsDue finds a row that is missing.
+// due is when time alone may change what is decided or said, so that the core has to be asked again; never where nothing
+// does. It repeats no rule: each row but one is a time that some rule compares with the clock, under a condition that is
+// at least as wide as that of the rule. TestNothingHappensBeforeItIsDue finds a row that is missing.
 func due(s *State) time.Duration {
 	first := never
 	for _, row := range []func(*State) []time.Duration{dueToLearn, dueToJudge, dueToAct, dueToTell} {
