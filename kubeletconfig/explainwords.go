@@ -132,7 +132,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 
 // FieldOf gives the field with this path, or the map that it is a key of.
 func FieldOf(path string) (Field, bool) {
-	for above := path; above != ""; above = above[:max(0, strings.LastIndexByte(above, '.'))] {
+	for above := path; above != ""; above = parentPath(above) {
 		if found, is := FieldAt(above); is {
 			return found, above == path || strings.HasPrefix(found.Type, "map[")
 		}

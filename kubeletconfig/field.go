@@ -57,9 +57,17 @@ func NearestField(path string) (Field, bool) {
 		if found, is := FieldAt(path); is && found.Class != "" {
 			return found, true
 		}
-		path = path[:max(0, strings.LastIndexByte(path, '.'))]
+		path = parentPath(path)
 	}
 	return Field{}, false
+}
+
+// longestPath is at least as long as any path in the table.
+const longestPath = 128
+
+// parentPath is what the field with this path is in, or the first above it that may be in the table: a path of very many names takes no time.
+func parentPath(path string) string {
+	return path[:max(0, strings.LastIndexByte(path[:min(len(path), longestPath+1)], '.'))]
 }
 
 // Fields gives all fields, by path.

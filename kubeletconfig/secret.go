@@ -21,7 +21,7 @@ func withoutUser(value string) string { return userInURL.ReplaceAllString(value,
 
 // secret reports whether the field table says so of the field with this path, or of one that it is in.
 func secret(path string) bool {
-	for ; path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
+	for ; path != ""; path = parentPath(path) {
 		if found, is := FieldAt(path); is && found.Secret {
 			return true
 		}
@@ -43,11 +43,14 @@ func hidesName(above, name string) bool {
 	return above != "" && (secret(above) || !IsField(above+"."+name)) && !plainName.MatchString(name)
 }
 
+// itemIndex is which item of a list it is.
+var itemIndex = regexp.MustCompile(`\[\d+\]`)
+
 // ShowPath is the path of a field for people, without what may be a secret.
 func ShowPath(path string) string {
-	names := strings.Split(path, ".")
+	names := strings.SplitN(path, ".", maxDepth) // a name with more dots is masked as one
 	for i, name := range names {
-		if above := strings.Join(names[:i], "."); hidesName(above, name) {
+		if above := strings.Join(names[:i], "."); hidesName(itemIndex.ReplaceAllString(above, ""), name) {
 			return above + "." + Mask
 		}
 	}
@@ -68,7 +71,7 @@ func maskedValue(path string, value any) any {
 		masked := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) { // two names may be masked alike
 			shown := name
-			if slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return hidesName(path, part) }) {
+			if slices.ContainsFunc(strings.SplitN(name, ".", maxDepth), func(part string) bool { return hidesName(path, part) }) {
 				shown = Mask
 			}
 			masked[shown] = maskedValue(strings.TrimPrefix(path+"."+name, "."), v[name])
@@ -81,7 +84,7 @@ func maskedValue(path string, value any) any {
 		}
 		return masked
 	case string:
-		if path != "" && path != "kind" && path != "apiVersion" && !IsField(path) { // the name may be misspelt
+		if path != "kind" && path != "apiVersion" && !IsField(path) { // the name may be misspelt
 			return Mask
 		}
 		if !secret(path) && !misplaced(path, v) {

@@ -2,6 +2,7 @@ package kubeletconfig
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func TestMasked(t *testing.T) {
 		"a name below a structure": {`logging: {"Bearer s3cret": 1, verbosity: 2}`, `{"logging":{"<masked>":1,"verbosity":2}}`, []string{"logging.<masked>"}},
 		"a password with a slash":  {"imageServiceEndpoint: tcp://me:s3/cr et@host/x", `{"imageServiceEndpoint":"tcp://<masked>@host/x"}`, []string{"imageServiceEndpoint"}},
 		"a grace period":           {"evictionSoftGracePeriod: {memory.available: s3cret, nodefs.available: 1m30s}", `{"evictionSoftGracePeriod":{"memory.available":"<masked>","nodefs.available":"1m30s"}}`, []string{"evictionSoftGracePeriod.memory.available"}},
+		"an empty name":            {`{"": ["s3cret"]}`, `{"":["<masked>"]}`, []string{""}},
 		"a null":                   {"staticPodURL: null", `{"staticPodURL":null}`, nil},
 		"nothing secret":           {"maxPods: 60\nclusterDNS: [10.0.0.10]", `{"clusterDNS":["10.0.0.10"],"maxPods":60}`, nil},
 	} {
@@ -65,7 +67,7 @@ func TestShowPath(t *testing.T) {
 		"featureGates.A1": "featureGates.A1", "staticPodURLHeader": "staticPodURLHeader", "staticPodURLHeader.X-Auth-Token": "staticPodURLHeader.X-Auth-Token",
 		"staticPodURLHeader.a: b": "staticPodURLHeader.<masked>", "staticPodURLHeader.eyJ0.a.b": "staticPodURLHeader.<masked>",
 		"staticPodURLHeader." + strings.Repeat("x", 41): "staticPodURLHeader.<masked>", "unknown1": "unknown1", "unknown1.t0ken": "unknown1.<masked>",
-		"unknown1.a.b": "unknown1.a.b", "tracing.endpoints.t0ken": "tracing.endpoints.<masked>", "": "",
+		"unknown1.a.b": "unknown1.a.b", "tracing.endpoints.t0ken": "tracing.endpoints.<masked>", "reservedMemory[0].limits.hugepages-2Mi": "reservedMemory[0].limits.hugepages-2Mi", "": "",
 		"logging.Bearer s3cret": "logging.<masked>", "logging.unheardOf": "logging.unheardOf", "evictionHard.a1": "evictionHard.a1", "authentication.x509": "authentication.x509",
 	} {
 		if got := ShowPath(path); got != want {
@@ -97,6 +99,26 @@ func TestHides(t *testing.T) {
 	for path, value := range map[string]any{"maxPods": json.Number("1"), "maxPodz": json.Number("1"), "syncFrequency": "1h30m", "fileCheckFrequency": "1 minute", "clusterDomain": "x", "evictionHard.memory.available": "1Gi", "staticPodPath": "/x"} {
 		if Hides(path, value) {
 			t.Errorf("%s: %v is hidden", path, value)
+		}
+	}
+}
+
+// A name with very many dots takes no time: whoever may write a ConfigMap chooses it.
+func TestAPathOfManyNames(t *testing.T) {
+	path := strings.Repeat("a.", 400_000) + "a"
+	tree := map[string]any{path: map[string]any{path: "s3cret"}}
+	if text := fmt.Sprint(Masked(tree)); strings.Contains(text, "s3cret") {
+		t.Error("it shows the value")
+	}
+	if shown := ShowPath(path); len(shown) > len(path) {
+		t.Errorf("it shows %d bytes", len(shown))
+	}
+	if warnings := Warnings(map[string]string{"kubelet": `{"` + path + `": 1}`}, "kubelet", 36); len(warnings) == 0 {
+		t.Error("it is not warned of")
+	}
+	for _, field := range Fields() {
+		if len(field.Path) > longestPath {
+			t.Errorf("%s is longer than longestPath", field.Path)
 		}
 	}
 }
