@@ -42,7 +42,7 @@ A supervisor updates its status when it starts and when something changes, and n
 assignment, and updated its status after the kubelet was started.
 
 With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
-the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
+a policy or its binding was written last, or while one is missing or is not as install makes it: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
 assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. A user who
 could assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1

@@ -39,7 +39,7 @@ func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	stdout, _ := newBench(t, objects...).do(t, "doctor", "--all")
 	contains(t, stdout, "ok      namespace kubelet-config admits no privileged pod",
 		"ok      the admission policy kubelet-supervisor-assignment limits who may assign",
-		"note    the admission policy kubelet-supervisor-assignment holds as it is since 2026-01-02T03:04:05Z",
+		"note    no field that the admission policy kubelet-supervisor-assignment has was written since 2026-01-02T03:04:05Z",
 		"ok      the record or the pool of each of 3 nodes accounts for what it is assigned")
 
 	objects = append(objects,

@@ -67,7 +67,8 @@ func (p fieldPath) isIn(fields *metav1.FieldsV1) bool {
 	return true
 }
 
-// writtenAt is when one of the fields was written last, according to the API server. A user who writes a field again, or removes managedFields, moves that.
+// writtenAt is when one of the fields was written last, according to the API server. A user who writes a field again, or removes managedFields, moves that. A
+// field that was added and removed leaves no entry.
 func writtenAt(object metav1.Object, fields ...fieldPath) time.Time {
 	at := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
@@ -81,10 +82,11 @@ func writtenAt(object metav1.Object, fields ...fieldPath) time.Time {
 // mostWritten is how many objects a line names; those that were written before these are counted.
 const mostWritten = 30
 
-// before names what was written no later than that, the newest first: a policy was away shortly before it came back. A line for each kind of thing.
+// before names what was written no later than that, or all where it is zero, the newest first: a policy was away shortly before it came back. A line
+// for each kind of thing.
 func (g guarded) before(since time.Time) (lines []string) {
 	for _, what := range slices.Sorted(maps.Keys(g)) {
-		older := slices.DeleteFunc(slices.Clone(g[what]), func(w written) bool { return w.at.After(since) })
+		older := slices.DeleteFunc(slices.Clone(g[what]), func(w written) bool { return !since.IsZero() && w.at.After(since) })
 		slices.SortFunc(older, func(a, b written) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
 		var names []string
 		for _, one := range older[:min(len(older), mostWritten)] {
@@ -130,9 +132,9 @@ func (d *diagnosis) examineOlder(ctx context.Context, policy string, guards func
 	while := "while the admission policy " + policy + " does not hold"
 	if bound {
 		while = "before the admission policy " + policy + " held"
-		d.note("the admission policy %s holds as it is since %s: without it %s", policy, since.UTC().Format(time.RFC3339), withoutPolicy[policy])
+		d.note("no field that the admission policy %s has was written since %s (an exception that was added and removed leaves no trace): without it %s", policy, since.UTC().Format(time.RFC3339), withoutPolicy[policy])
 	} else {
-		since = d.Now()
+		since = time.Time{} // everything: the API server's clock is not that of this machine
 	}
 	found, err := guards()
 	if err != nil {

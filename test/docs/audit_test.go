@@ -23,6 +23,9 @@ const auditLog = `
 {"auditID":"7","stage":"ResponseComplete","requestReceivedTimestamp":"T7","verb":"update","user":{"username":"alice"},"objectRef":{"resource":"nodes","name":"n4"},"requestObject":{"spec":{"configSource":{"configMap":{"name":"a"}}}},"responseStatus":{"code":200}}
 {"auditID":"13","stage":"RequestReceived","requestReceivedTimestamp":"T8","verb":"patch","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"requestURI":"/api/v1/nodes/n1"}
 {"auditID":"13","stage":"ResponseComplete","requestReceivedTimestamp":"T8","verb":"patch","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"responseStatus":{"code":403}}
+{"auditID":"15","stage":"ResponseComplete","requestReceivedTimestamp":"T10","verb":"patch","user":{"username":"frank"},"objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"metadata":{"annotations":null}},"responseStatus":{"code":200}}
+{"auditID":"16","stage":"ResponseComplete","requestReceivedTimestamp":"T11","verb":"patch","user":{"username":"frank"},"objectRef":{"resource":"nodes","name":"n1"},"requestObject":[{"op":"remove","path":"/metadata/annotations"}],"responseStatus":{"code":200}}
+{"auditID":"17","stage":"ResponseComplete","requestReceivedTimestamp":"T12","verb":"patch","user":{"username":"frank"},"objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"metadata":{"labels":{"a":"b"}}},"responseStatus":{"code":200}}
 {"auditID":"14","stage":"ResponseComplete","requestReceivedTimestamp":"T9","verb":"get","user":{"username":"erin"},"objectRef":{"resource":"nodes","name":"n1"},"responseStatus":{"code":403}}
 {"auditID":"8","stage":"ResponseComplete","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"configmaps","namespace":"kubelet-config","name":"a"},"requestObject":{"data":{}},"responseStatus":{"code":200}}
 {"auditID":"9","stage":"ResponseComplete","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"kubeletpools","apiGroup":"kubelet-supervisor.io","name":"w"},"requestObject":{"spec":{}},"responseStatus":{"code":200}}
@@ -45,7 +48,9 @@ func TestTheAuditPageFindsAssignments(t *testing.T) {
 			"T3\tcarol\t-\tn2\t" + `[{"op":"remove","path":"/metadata/annotations/kubelet-supervisor.io~1config-source"}]` + "\t200\n" +
 			"T6\talice\t-\tn1\tnull\t200\n" +
 			"T7\talice\t-\tn4\t" + `{"configMap":{"name":"a"}}` + "\t200\n" +
-			"T8\terin\t-\tn1\t?\t403\n",
+			"T8\terin\t-\tn1\t?\t403\n" +
+			"T10\tfrank\t-\tn1\tnull\t200\n" +
+			"T11\tfrank\t-\tn1\t" + `[{"op":"remove","path":"/metadata/annotations"}]` + "\t200\n",
 		"T5\tdave\t-\tn3\t/api/v1/nodes/n3?fieldManager=dave\n",
 	} {
 		if got := jq.run(found[i][0].Line + "\n" + found[i][0].Answer); got != want {
